@@ -33,6 +33,17 @@ pub fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
+/// Returns the names of the files and folders in a folder, sorted.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut names = entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<String>>>()
+        .with_context(|| format!("cannot list {}", folder.display()))?;
+    names.sort();
+    Ok(names)
+}
+
 /// Returns the SHA-256 of a content, in hexadecimal.
 pub fn sha256(content: &[u8]) -> String {
     format!("{:x}", Sha256::digest(content))
@@ -75,6 +86,7 @@ mod tests {
         for (result, wanted) in [
             (read(&missing).map(drop), format!("cannot read {}", name(&missing))),
             (read_text(&missing).map(drop), format!("cannot read {}", name(&missing))),
+            (names(&missing).map(drop), format!("cannot list {}", name(&missing))),
             (write(&below, "x"), format!("cannot write {}", name(&below))),
             (copy(&missing, &below), format!("cannot copy {} to {}", name(&missing), name(&below))),
             (remove(&missing), format!("cannot remove {}", name(&missing))),

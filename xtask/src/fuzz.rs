@@ -1,5 +1,6 @@
 //! `cargo xtask fuzz`: programs that look for input for which a law does not hold.
 
+mod corpus;
 pub mod driver;
 mod files;
 mod requests;
@@ -32,14 +33,18 @@ pub enum Target {
     /// missing, and runs each for some minutes. It begins with the corpus of the repository. What it finds beside it
     /// stays in target/fuzz-corpus; an input that breaks a law is in target/fuzz-findings.
     Files(files::FilesArguments),
+
+    /// Add inputs to the corpus of a target of `files`
+    Add(corpus::AddArguments),
 }
 
-/// Runs a fuzzer.
+/// Runs a fuzzer, or adds what one found.
 pub fn run(workspace: &Workspace, target: &Target) -> Result<()> {
     match target {
         Target::Requests(arguments) => requests::run(workspace, arguments),
         Target::Driver(arguments) => driver::run(workspace, arguments),
         Target::Files(arguments) => files::run(workspace, arguments),
+        Target::Add(arguments) => corpus::add(workspace, arguments),
     }
 }
 

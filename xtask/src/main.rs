@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
 mod artifacts;
 mod bench;
 mod checks;

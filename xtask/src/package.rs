@@ -15,7 +15,6 @@ mod windows_kit;
 mod winget;
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -110,7 +109,7 @@ pub fn run(workspace: &Workspace, extras: &Extras) -> Result<()> {
 /// Prints a folder and its files.
 fn show(what: &str, folder: &Path) -> Result<()> {
     println!("\n{what} {}", folder.display());
-    for name in contents(folder)? {
+    for name in files::names(folder)? {
         println!("  {name}");
     }
     Ok(())
@@ -168,16 +167,6 @@ fn copy_into(from: &Path, folder: &Path) -> Result<()> {
     files::copy(from, &folder.join(name))
 }
 
-/// Returns the names of the files in the package, sorted.
-fn contents(folder: &Path) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,7 +174,7 @@ mod tests {
     #[test]
     fn the_package_contains_every_license_and_notice_of_the_repository() {
         let workspace = Workspace::find().unwrap();
-        let names = contents(workspace.root()).unwrap();
+        let names = files::names(workspace.root()).unwrap();
         let legal = |name: &&String| ["LICENSE", "NOTICE", "THIRD-PARTY"].iter().any(|word| name.starts_with(word));
         let legal: Vec<&String> = names.iter().filter(legal).collect();
         assert!(legal.len() >= 3, "{legal:?}");

@@ -5,8 +5,7 @@
 //! exports of the shipped programs.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -75,7 +74,7 @@ fn cabinet(workspace: &Workspace, folder: &Path) -> Result<()> {
     for (cabinet, to) in [(&cabinet, "cab"), (&signed, "signed-cab")] {
         let to = folder.join(to);
         run::quiet(Command::new("cabextract").args(["--quiet", "--directory"]).arg(&to).arg(cabinet))?;
-        ensure!(names(&to)? == ["halprof"], "{} is not the folder halprof alone", to.display());
+        ensure!(files::names(&to)? == ["halprof"], "{} is not the folder halprof alone", to.display());
         ensure_same_files(&submission.join("halprof"), &to.join("halprof"))?;
     }
     let damaged = folder.join("damaged.cab");
@@ -92,35 +91,25 @@ fn cabinet(workspace: &Workspace, folder: &Path) -> Result<()> {
 /// Unpacks the zip file of the distribution.
 fn archive(workspace: &Workspace, folder: &Path) -> Result<()> {
     let distribution = workspace.distribution();
-    let mut archives = names(&distribution)?;
+    let mut archives = files::names(&distribution)?;
     archives.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "zip"));
     let [archive] = archives.as_slice() else { anyhow::bail!("the zip files are {archives:?}") };
     let to = folder.join("zip");
     run::quiet(Command::new("unzip").arg("-q").arg(distribution.join(archive)).arg("-d").arg(&to))?;
-    let roots = names(&to)?;
+    let roots = files::names(&to)?;
     let [root] = roots.as_slice() else { anyhow::bail!("{archive} has {roots:?} at its root") };
     ensure_same_files(&workspace.package(), &to.join(root))
 }
 
 /// Checks that two folders have the same files with the same contents.
 fn ensure_same_files(wanted: &Path, found: &Path) -> Result<()> {
-    let names = (names(wanted)?, names(found)?);
+    let names = (files::names(wanted)?, files::names(found)?);
     ensure!(names.0 == names.1, "{} has {:?}, {} has {:?}", wanted.display(), names.0, found.display(), names.1);
     for name in names.0 {
         let same = files::read(&wanted.join(&name))? == files::read(&found.join(&name))?;
         ensure!(same, "{name} differs in {} and {}", wanted.display(), found.display());
     }
     Ok(())
-}
-
-/// Returns the sorted names of the files and folders in a folder.
-fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-    let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
-    let mut names: Vec<String> = paths.iter().filter_map(name).collect();
-    names.sort();
-    Ok(names)
 }
 
 /// Returns what llvm-readobj shows of a program.

@@ -1,16 +1,11 @@
 //! Readers of foreign bytes, by cargo-fuzz.
 
-use std::{
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{ffi::OsString, fs, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use super::corpus::Corpus;
 use crate::{consumers, files, run, workspace::Workspace};
 
 /// The release of cargo-fuzz.
@@ -25,8 +20,8 @@ const SOAK_MINUTES: u64 = 5;
 /// Limits of an input: no allocation is larger than the largest block of a recording needs, and none takes long.
 const LIMITS: [&str; 3] = ["-malloc_limit_mb=96", "-rss_limit_mb=1024", "-timeout=20"];
 
-/// Largest file of a corpus in the repository, in bytes.
-const MAX_FILE: u64 = 1_500;
+/// Largest input of a corpus in the repository, in bytes.
+const MAX_INPUT: u64 = 1_500;
 
 /// Time limit for building the targets, and for anything beside the fuzzing itself.
 const BUILD_LIMIT: Duration = Duration::from_mins(45);
@@ -37,7 +32,7 @@ pub struct FilesArguments {
     /// Minutes for each target
     #[arg(long, value_name = "N", default_value_t = 1)]
     minutes: u64,
-    /// Afterwards, replace the corpus of the repository by the smallest files that reach the same code
+    /// Afterwards, replace the corpus of the repository by the smallest inputs that reach the same code
     #[arg(long)]
     minimize: bool,
     /// The target, by the name of its file in fuzz/fuzz_targets; without it all of them
@@ -88,21 +83,10 @@ impl<'a> Fuzzer<'a> {
         Ok(Self { workspace, path })
     }
 
-    fn folder(&self) -> PathBuf {
-        self.workspace.root().join("fuzz")
-    }
-
     /// Returns the names of the targets, in alphabetical order.
     fn targets(&self) -> Result<Vec<String>> {
-        let folder = self.folder().join("fuzz_targets");
-        let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        let mut names = Vec::new();
-        for entry in entries {
-            let path = entry?.path();
-            names.extend(path.file_stem().and_then(|name| name.to_str()).map(str::to_owned));
-        }
-        names.sort();
-        Ok(names)
+        let sources = files::names(&self.workspace.root().join("fuzz/fuzz_targets"))?;
+        Ok(sources.iter().filter_map(|name| name.strip_suffix(".rs")).map(str::to_owned).collect())
     }
 
     /// Returns a command of cargo-fuzz with these words behind it.
@@ -129,9 +113,9 @@ impl<'a> Fuzzer<'a> {
     fn run(&self, name: &str, minutes: u64) -> Result<()> {
         let findings = self.workspace.target().join("fuzz-findings").join(name);
         files::make_folder(&findings)?;
-        let (found, corpus) = (self.found(name)?, self.folder().join("corpus").join(name));
+        let (found, seeds) = (self.found(name)?, Corpus::of(self.workspace, name).unpack()?);
         let mut command = self.cargo_fuzz("run", &[name]);
-        command.args([&found, &corpus]).arg("--").args(LIMITS).arg("-print_final_stats=1");
+        command.args([&found, &seeds]).arg("--").args(LIMITS).arg("-print_final_stats=1");
         command.arg(format!("-max_total_time={}", minutes * 60));
         command.arg(format!("-artifact_prefix={}/", findings.display()));
         let log = self.workspace.log(&format!("fuzz-{name}"));
@@ -141,33 +125,19 @@ impl<'a> Fuzzer<'a> {
         Ok(())
     }
 
-    /// Replaces the corpus of a target by the smallest files that reach the same code.
+    /// Replaces the corpus of a target by the smallest inputs that reach the same code.
     fn minimize(&self, name: &str) -> Result<()> {
-        let corpus = self.folder().join("corpus").join(name);
-        let (old, new) = (self.found(name)?, self.workspace.target().join("fuzz-minimized").join(name));
-        if new.exists() {
-            fs::remove_dir_all(&new).with_context(|| format!("cannot remove {}", new.display()))?;
-        }
+        let corpus = Corpus::of(self.workspace, name);
+        let (found, new) = (self.found(name)?, self.workspace.target().join("fuzz-minimized").join(name));
+        files::remove_folder(&new)?;
         files::make_folder(&new)?;
         let mut command = self.cargo_fuzz("run", &[name]);
-        // Counts of executions would keep many times the files.
-        command.args([&new, &corpus, &old]).args(["--", "-merge=1", "-use_counters=0"]);
-        command.arg(format!("-max_len={MAX_FILE}"));
+        // Counts of executions would keep many times the inputs.
+        command.args([&new, &corpus.unpack()?, &found]).args(["--", "-merge=1", "-use_counters=0"]);
+        command.arg(format!("-max_len={MAX_INPUT}"));
         run::logged("minimized", &mut command, &self.workspace.log(&format!("fuzz-minimize-{name}")), BUILD_LIMIT)?;
-        replace(&corpus, &new)
+        corpus.replace(&new)
     }
-}
-
-/// Replaces the files of a folder by those of another.
-fn replace(folder: &Path, new: &Path) -> Result<()> {
-    let context = || format!("cannot replace {}", folder.display());
-    fs::remove_dir_all(folder).with_context(context)?;
-    files::make_folder(folder)?;
-    for entry in fs::read_dir(new).with_context(context)? {
-        let entry = entry.with_context(context)?;
-        fs::copy(entry.path(), folder.join(entry.file_name())).with_context(context)?;
-    }
-    Ok(())
 }
 
 /// What a target did, from the output of libFuzzer.
@@ -218,7 +188,7 @@ mod tests {
         let targets = Fuzzer { workspace: &workspace, path: OsString::new() }.targets().unwrap();
         assert!(targets.len() > 5);
         for name in targets {
-            assert!(workspace.root().join("fuzz/corpus").join(&name).is_dir(), "{name}");
+            assert!(Corpus::of(&workspace, &name).file().is_file(), "{name}");
         }
     }
 }

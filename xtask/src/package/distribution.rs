@@ -4,18 +4,13 @@
 //! Rules for the manifests are those of the published schemas: "winget-manifest.*.schema.json" in winget-cli and
 //! "schema.json" in Scoop.
 
-use std::{
-    io::{Cursor, Write},
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::{path::PathBuf, str::FromStr};
 
 use anyhow::{Context, Error, Result, ensure};
 use serde_json::json;
-use zip::{CompressionMethod, DateTime, ZipWriter, write::SimpleFileOptions};
 
-use super::{CLIENT, SECOND_NAME, contents, winget};
-use crate::{files, workspace::Workspace};
+use super::{CLIENT, SECOND_NAME, winget};
+use crate::{archive, files, workspace::Workspace};
 
 /// The name of the product.
 const PRODUCT: &str = "halprof";
@@ -78,14 +73,14 @@ impl Release {
 }
 
 fn address(home: &str, version: &str) -> String {
-    format!("{home}/releases/download/v{version}/{}", archive(version))
+    format!("{home}/releases/download/v{version}/{}", archive_name(version))
 }
 
 fn folder(version: &str) -> String {
     format!("{PRODUCT}-{version}")
 }
 
-fn archive(version: &str) -> String {
+fn archive_name(version: &str) -> String {
     format!("{PRODUCT}-{version}-x86_64.zip")
 }
 
@@ -94,8 +89,8 @@ pub fn make(workspace: &Workspace, repository: &Repository) -> Result<PathBuf> {
     let (distribution, version) = (workspace.distribution(), env!("CARGO_PKG_VERSION"));
     files::remove_folder(&distribution)?;
     files::make_folder(&distribution)?;
-    let packed = pack(&workspace.package(), &folder(version))?;
-    files::write(&distribution.join(archive(version)), &packed)?;
+    let packed = archive::pack(&workspace.package(), &folder(version))?;
+    files::write(&distribution.join(archive_name(version)), &packed)?;
     let hash = files::sha256(&packed);
     let release = Release { repository: repository.clone(), version: version.to_owned(), hash };
     for (name, text) in winget::manifests(&release)? {
@@ -103,24 +98,6 @@ pub fn make(workspace: &Workspace, repository: &Repository) -> Result<PathBuf> {
     }
     files::write(&distribution.join(format!("{PRODUCT}.json")), scoop(&release)?)?;
     Ok(distribution)
-}
-
-/// Returns a zip file with the files of `package` in `folder`. The same files give the same bytes: the zip file has no
-/// times.
-fn pack(package: &Path, folder: &str) -> Result<Vec<u8>> {
-    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Deflated)
-        .last_modified_time(DateTime::default())
-        .unix_permissions(0o644);
-    for name in contents(package)? {
-        let pack = |writer: &mut ZipWriter<_>| -> Result<()> {
-            writer.start_file(format!("{folder}/{name}"), options)?;
-            Ok(writer.write_all(&files::read(&package.join(&name))?)?)
-        };
-        pack(&mut writer).with_context(|| format!("cannot pack {name}"))?;
-    }
-    Ok(writer.finish().context("cannot finish the zip file")?.into_inner())
 }
 
 /// Returns the manifest of Scoop.

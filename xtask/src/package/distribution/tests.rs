@@ -1,6 +1,6 @@
 //! The zip file holds the package, and the manifests obey the rules of their schemas and point to the zip file.
 
-use std::io::Read;
+use std::io::{Cursor, Read};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -198,7 +198,7 @@ fn distribute(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Vec<(String, Vec<u
         files::write(&workspace.package().join(name), content).unwrap();
     }
     let made = make(&workspace, &"some-owner/some.name".parse().unwrap()).unwrap();
-    let packed = files::read(&made.join(archive(env!("CARGO_PKG_VERSION")))).unwrap();
+    let packed = files::read(&made.join(archive_name(env!("CARGO_PKG_VERSION")))).unwrap();
     let mut packed = zip::ZipArchive::new(Cursor::new(packed)).unwrap();
     let mut contents = Vec::new();
     for index in 0..packed.len() {
@@ -225,7 +225,7 @@ fn the_zip_file_has_every_file_of_the_package_in_one_folder() {
 fn the_hashes_of_the_manifests_are_those_of_the_zip_file_and_their_programs_are_in_it() {
     let (root, contents) = distribute(&FILES);
     let folder = Workspace::at(root.path().to_owned()).distribution();
-    let packed = files::read(&folder.join(archive(env!("CARGO_PKG_VERSION")))).unwrap();
+    let packed = files::read(&folder.join(archive_name(env!("CARGO_PKG_VERSION")))).unwrap();
     let wanted = format!("{:X}", Sha256::digest(&packed));
     let text = files::read_text(&folder.join("some-owner.halprof.installer.yaml")).unwrap();
     let installer: Value = serde_saphyr::from_str(&text).unwrap();
@@ -248,7 +248,7 @@ fn the_hashes_of_the_manifests_are_those_of_the_zip_file_and_their_programs_are_
 fn the_same_package_gives_the_same_zip_file_and_another_one_another() {
     let packed = |files| {
         let (root, _) = distribute(files);
-        files::read(&Workspace::at(root.path().to_owned()).distribution().join(archive(env!("CARGO_PKG_VERSION"))))
+        files::read(&Workspace::at(root.path().to_owned()).distribution().join(archive_name(env!("CARGO_PKG_VERSION"))))
             .unwrap()
     };
     assert_eq!(packed(&FILES), packed(&FILES));
