@@ -13,7 +13,7 @@ use crate::{
     demo::{self, DemoProcessors},
     elevated, fuzz,
     interrupts::{self, InterruptArguments},
-    lab, package, prerequisites, reproducible, run,
+    lab, package, prerequisites, reproducible, run, vm,
     workspace::Workspace,
 };
 
@@ -80,7 +80,6 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
     artifacts::build(workspace)?;
-    package::make(workspace)?;
     reproducible::check(workspace)?;
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
@@ -92,6 +91,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     demo::run(workspace, DemoProcessors::Generations)?;
     let identity = cpuid_dumps::parse_name("zen4-7700x").map_err(Error::msg)?;
     lab::run(workspace, identity, &["client".to_owned(), "info".to_owned()])?;
+    package::make_whole(workspace)?;
     for round in 1..=ROUNDS {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace, Scope::Soak)?;
@@ -126,7 +126,7 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
         Stage::new("tests, loom", 60, || loom(workspace, None)),
         Stage::new("documentation", 60, || documentation(workspace)),
         Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
-        Stage::new("package", 20, || package::make(workspace).map(|_| ())),
+        Stage::new("package", 20, || vm::check_package(&package::make_whole(workspace)?)),
         Stage::new("tests, end to end", 240, || end_to_end_tests(workspace, Scope::Short)),
     ]);
     stages

@@ -19,10 +19,10 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use self::{certificate::Certificate, distribution::Repository};
-use crate::{artifacts, files, prerequisites, workspace::Workspace};
+use crate::{artifacts, files, prerequisites, run, workspace::Workspace};
 
 /// The file that is signed.
 const DRIVER: &str = "halprof.sys";
@@ -54,13 +54,20 @@ const WRITTEN: &[&str] = &[
     "docs/claims.md",
     "docs/windows.md",
     "wpr/halprof.wprp",
-    "client/generated/client-completion.bash",
-    "client/generated/client-completion.lua",
-    "client/generated/client-completion.ps1",
-    "client/generated/client.1",
     "integrations/grafana/halprof.json",
     "integrations/prometheus/halprof.rules.yml",
 ];
+
+/// The completion for bash. `vm` reads the verbs and options of the client in it.
+pub const BASH_COMPLETION: &str = "client-completion.bash";
+
+/// Files that are made from the client's command line.
+const OF_COMMAND_LINE: [&str; 4] = [BASH_COMPLETION, "client-completion.lua", "client-completion.ps1", "client.1"];
+
+/// The test of the client that writes these files, and the variable with their folder. It is a test because the
+/// client that is shipped has no code for them.
+const COMMAND_LINE_TEST: &str = "cli::generated::write_the_files_of_the_package";
+const COMMAND_LINE_FOLDER: &str = "HALPROF_COMMAND_LINE_FILES";
 
 /// What is made besides the package.
 #[derive(clap::Args, Default)]
@@ -88,7 +95,7 @@ pub struct Extras {
 pub fn run(workspace: &Workspace, extras: &Extras) -> Result<()> {
     prerequisites::for_building(workspace)?;
     artifacts::build(workspace)?;
-    let package = make(workspace)?;
+    let package = make_whole(workspace)?;
     if let Some(signed) = &extras.signed {
         submission::adopt(workspace, signed)?;
     }
@@ -115,7 +122,20 @@ fn show(what: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the package from the built files, replacing an earlier one.
+/// Makes the package from the built files, replacing an earlier one, with the files for the command line.
+pub fn make_whole(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = make(workspace)?;
+    let mut writer = workspace.cargo("test");
+    writer.args(["--quiet", "--locked", "--bin", "client", "--", "--ignored", "--exact", COMMAND_LINE_TEST]);
+    run::verbose(writer.env(COMMAND_LINE_FOLDER, &folder))?;
+    for name in OF_COMMAND_LINE {
+        ensure!(folder.join(name).is_file(), "the test {COMMAND_LINE_TEST} of the client wrote no {name}");
+    }
+    Ok(folder)
+}
+
+/// Makes what runs of the package from the built files, replacing an earlier one. The files for the command line are
+/// missing, because they need the client's tests, which take minutes to build.
 pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     let (built, folder) = (workspace.artifacts(), workspace.package());
     files::remove_folder(&folder)?;
@@ -190,7 +210,8 @@ mod tests {
         let client = [CLIENT, SECOND_NAME, "client.debug", "client.pdb"];
         let library = [c_library::DLL, c_library::IMPORT_LIBRARY, "libhalprof.a", "halprof_static.lib", "halprof.h"];
         let files = [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, INF].into_iter().chain(client).chain(library);
-        for name in files.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
+        let written = WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default());
+        for name in files.chain(written).chain(OF_COMMAND_LINE) {
             assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");
         }
     }

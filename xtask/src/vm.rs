@@ -155,6 +155,11 @@ fn check_answer(guest: &mut dyn Guest) -> Result<()> {
     bail!("the guest does not answer: {why}\n  try: start the guest and its SSH server, and connect once by hand");
 }
 
+/// Checks that the plan can use the package in this folder.
+pub fn check_package(folder: &Path) -> Result<()> {
+    payload::check(folder)
+}
+
 /// Makes the payload and the state of a new run. What an earlier run collected is removed.
 fn begin(workspace: &Workspace, arguments: &VmArguments, folder: &Path) -> Result<State> {
     if let Some(package) = &arguments.package {

@@ -14,7 +14,7 @@ use super::Cli;
 /// Folders without documents for people who type commands.
 const SKIPPED: [&str; 4] = ["target", ".git", "findings", "node_modules"];
 
-/// Returns the Markdown files, the templates of issues and the INF, with their paths.
+/// Returns the Markdown files, the templates of issues, the rules for Prometheus and the INF, with their paths.
 fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let (mut folders, mut found) = (vec![root.to_owned()], Vec::new());
@@ -38,9 +38,8 @@ fn is(document: impl AsRef<Path>, ending: &str) -> bool {
 }
 
 fn is_document(path: &Path) -> bool {
-    is(path, "md")
-        || is(path, "inf")
-        || (is(path, "yml") && path.components().any(|part| part.as_os_str() == "ISSUE_TEMPLATE"))
+    let is_below = |folder: &str| path.components().any(|part| part.as_os_str() == folder);
+    is(path, "md") || is(path, "inf") || (is(path, "yml") && (is_below("ISSUE_TEMPLATE") || is_below("prometheus")))
 }
 
 /// Placeholders in the documents, with a value for each.

@@ -1,5 +1,5 @@
-//! The files that are made from the definition of the command line: completions for shells, and the manual page. They
-//! are kept in `client/generated`, so that the package needs no further step.
+//! The files that are made from the definition of the command line: completions for shells, and the manual page.
+//! `cargo xtask package` runs the test that writes them.
 
 mod clink;
 mod manual;
@@ -12,8 +12,8 @@ use clap_complete::aot::{Bash, Generator, PowerShell};
 
 use super::Cli;
 
-/// What rewrites the files, if it is set.
-const UPDATE: &str = "HALPROF_UPDATE_GENERATED";
+/// The variable with the folder of the package.
+const FOLDER: &str = "HALPROF_COMMAND_LINE_FILES";
 
 /// The names of the program.
 const NAMES: [&str; 2] = ["client", "halprof"];
@@ -44,23 +44,47 @@ fn files() -> [(&'static str, String); 4] {
     ]
 }
 
-#[test]
-fn the_generated_files_are_those_of_the_command_line() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("generated");
+fn write_to(folder: &Path) {
     for (name, text) in files() {
-        let path = folder.join(name);
-        if env::var_os(UPDATE).is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        let written = fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == text, "{} is outdated: run the test with {UPDATE}=1", path.display());
+        fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "`cargo xtask package` runs it, with the folder of the package"]
+fn write_the_files_of_the_package() {
+    write_to(Path::new(&env::var_os(FOLDER).expect(FOLDER)));
+}
+
+/// Returns every verb, and the verbs of verbs.
+fn verbs(command: &clap::Command) -> Vec<String> {
+    let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help");
+    verbs.flat_map(|verb| [vec![verb.get_name().to_owned()], self::verbs(verb)].concat()).collect()
+}
+
+#[test]
+fn every_file_has_every_verb_and_the_completions_have_both_names_of_the_program() {
+    let verbs = verbs(&command());
+    assert!(verbs.len() > 30, "{verbs:?}");
+    for (name, text) in files() {
+        let written = |verb: &str| match name {
+            "client-completion.bash" => format!("subcmd__{})\n", verb.replace('-', "__subcmd__")),
+            "client-completion.ps1" => format!("CompletionResult]::new('{verb}',"),
+            "client-completion.lua" => format!("\"{verb}\" .. words()"),
+            _ => format!(" {}\"\n", verb.to_uppercase()),
+        };
+        let missing: Vec<&String> = verbs.iter().filter(|verb| !text.contains(&written(verb))).collect();
+        assert!(missing.is_empty(), "{name} lacks {missing:?}");
+        assert!(name == "client.1" || NAMES.iter().all(|program| text.contains(program)), "{name}");
     }
 }
 
 /// Returns what bash offers for the last of some words.
 #[cfg(target_os = "linux")]
 fn offered(line: &str) -> Vec<String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("generated/client-completion.bash");
+    let folder = tempfile::tempdir().unwrap();
+    write_to(folder.path());
+    let file = folder.path().join("client-completion.bash");
     let words: Vec<&str> = line.split(' ').collect();
     let script = format!(
         "source '{}'; COMP_WORDS=({}); COMP_CWORD={}; _client client '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",

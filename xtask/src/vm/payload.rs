@@ -8,10 +8,12 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::facts::Facts;
+use super::{facts::Facts, steps};
 use crate::{
     artifacts::{GNU, MSVC},
-    files, package, run,
+    files,
+    package::{self, BASH_COMPLETION},
+    run,
     workspace::Workspace,
 };
 
@@ -43,16 +45,16 @@ pub fn make(workspace: &Workspace, package: Option<&Path>, to: &Path) -> Result<
     Ok((hash, Facts { linux_package: source.join("client.debug").is_file(), tests, ..Facts::default() }))
 }
 
-/// Checks that a folder is a package.
+/// Checks that a folder is a package, whose client has every verb and option of the plan.
 pub fn check(folder: &Path) -> Result<()> {
-    for name in ["halprof.sys", "client.exe", "halprof.cer", "halprof.inf", "halprof.cat"] {
+    for name in ["halprof.sys", "client.exe", "halprof.cer", "halprof.inf", "halprof.cat", BASH_COMPLETION] {
         ensure!(
             folder.join(name).is_file(),
             "{} is no package: {name} is missing\n  try: cargo xtask package, which makes target/package",
             folder.display()
         );
     }
-    Ok(())
+    steps::check_client(&files::read_text(&folder.join(BASH_COMPLETION))?)
 }
 
 /// Copies the files of a folder, without folders in it.

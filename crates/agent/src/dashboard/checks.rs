@@ -1,8 +1,6 @@
 //! What must hold of the tables of panels and rules.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 
 use promql_parser::label::MatchOp;
 use promql_parser::parser::{self, Expr};
@@ -149,18 +147,11 @@ fn rules_have_unique_names() {
     assert!(alerts.iter().all(|name| name.starts_with("Halprof")));
 }
 
-/// The completions name every verb of the client, and a test there keeps them up to date.
+/// A test of the client (`cli::documents`) parses these commands in the rules for Prometheus.
 #[test]
 fn every_runbook_has_a_command_of_the_client() {
-    let completions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client/generated/client-completion.bash");
-    let completions = fs::read_to_string(completions).unwrap();
     for alert in alerts() {
-        let verbs = between(alert.runbook, "`.\\client ", "`");
-        assert!(!verbs.is_empty(), "{} has no command", alert.name);
-        for words in verbs {
-            let verb = words.split(' ').next().unwrap();
-            assert!(completions.contains(&format!("client,{verb})")), "{}: no verb {verb}", alert.name);
-        }
+        assert!(!between(alert.runbook, "`.\\client ", "`").is_empty(), "{} has no command", alert.name);
     }
 }
 
