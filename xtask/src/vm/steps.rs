@@ -453,7 +453,7 @@ mod tests {
         let decided: BTreeSet<&str> = plan().iter().flat_map(|step| step.decides.clone()).collect();
         let known: BTreeSet<&str> = CLAIMS.iter().map(|claim| claim.id).collect();
         assert!(decided.is_subset(&known), "no such claims: {:?}", decided.difference(&known));
-        for claim in CLAIMS {
+        for claim in CLAIMS.iter() {
             let has_step = !matches!(claim.scope, Scope::NoStep(_));
             assert_eq!(decided.contains(claim.id), has_step, "{}", claim.id);
         }

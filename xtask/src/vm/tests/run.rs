@@ -335,7 +335,7 @@ fn the_verdict_of_each_claim_follows_from_its_steps() {
     let mut all = fresh();
     all.results = steps.iter().map(|step| (step.name.clone(), done(Outcome::Passed))).collect();
     let report = |state: &State| Report::new(&about(&steps, &folder), state, None);
-    for claim in CLAIMS {
+    for claim in CLAIMS.iter() {
         let best = verdict(&report(&all), claim.id).0;
         assert_eq!(best == Verdict::Proved, claim.scope == Scope::Complete, "{}", claim.id);
         assert_ne!(best, Verdict::Refuted, "{}", claim.id);
