@@ -1,34 +1,37 @@
-//! Generates the tables of event constraints (`crates/pmu/src/constraints/tables.rs`) from the facts in
-//! `crates/pmu/facts`.
-
-mod import;
+//! Generates the tables of event constraints (`crates/pmu/src/constraints/tables.rs`) from the facts about events in
+//! `crates/events/facts`, and from those about their counters that these lack, in `crates/pmu/facts`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
-    path::Path,
 };
 
 use anyhow::{Context, Result, ensure};
+use events::{Counters, Event};
 
 use crate::{
-    table::{self, flag},
+    events as event_facts,
+    table::{self, hexadecimal, list},
     workspace::Workspace,
 };
 
 /// Folder of the facts, from the root of the repository.
-pub const FACTS: &str = "crates/pmu/facts";
-/// The columns of a file of facts.
-const HEADER: &str = "name,event,umask,cmask,inv,edge,any,counters,precise,second";
+const FACTS: &str = "crates/pmu/facts";
+/// The tables of events of each generation, and the columns of that file.
+const TABLES_OF: (&str, &str) = ("tables.csv", "generation,table");
+/// Counters that replace those of the tables, and the columns of that file.
+const COUNTERS: (&str, &str) = ("counters.csv", "generation,event,umask,listed,counters");
+/// Counters that only Linux's source names, and the columns of that file.
+const LINUX: (&str, &str) = ("linux.csv", "generation,first,last,umask,counters,name");
 /// The generated file.
 const TABLES: &str = "crates/pmu/src/constraints/tables.rs";
 
-/// A row of a file of facts; the README there explains the columns.
-#[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "the columns of the file")]
+/// An encoding of an event, and the counters of a generation that count it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "fields of the event select register")]
 pub struct Fact {
-    /// The vendor's name; may be empty.
+    /// The maker's name; may be empty.
     pub name: String,
     pub event: u16,
     /// Unit mask with its extension; `None` for every unit mask without a row of its own.
@@ -45,21 +48,27 @@ pub struct Fact {
 }
 
 impl Fact {
-    fn parse(fields: [&str; 10]) -> Result<Self> {
-        let [name, event, umask, cmask, inv, edge, any, counters, precise, second] = fields;
-        let hexadecimal = |text| u16::try_from(table::hexadecimal(text)?).context("more than 16 bits");
-        Ok(Self {
-            name: String::from(name),
-            event: hexadecimal(event)?,
-            umask: if umask == "*" { None } else { Some(hexadecimal(umask)?) },
-            cmask: cmask.parse()?,
-            inv: flag(inv)?,
-            edge: flag(edge)?,
-            any: flag(any)?,
-            counters: if counters.starts_with("fixed") { 0 } else { hexadecimal(counters)? },
-            precise: hexadecimal(precise)?,
-            second: flag(second)?,
-        })
+    /// Returns a row for each encoding of an event: that of each second register, if it needs one.
+    fn of(event: &Event) -> Vec<Self> {
+        let Event { encoding, extra, .. } = event;
+        let encodings = extra.as_ref().map_or_else(
+            || vec![(encoding.event, encoding.umask)],
+            |extra| extra.registers.iter().map(|register| (register.event, register.umask)).collect(),
+        );
+        let row = |(number, umask)| Self {
+            name: event.name.clone(),
+            event: number,
+            umask: Some(umask),
+            cmask: encoding.cmask,
+            inv: encoding.inv,
+            edge: encoding.edge,
+            any: encoding.any,
+            counters: event.counters.general_mask,
+            // The driver does not record events that need a second register, nor those of fixed counters.
+            precise: if extra.is_some() || event.is_fixed() { 0 } else { event.precise_counters.general_mask },
+            second: extra.is_some(),
+        };
+        encodings.into_iter().map(row).collect()
     }
 
     /// Returns whether the row selects event and unit mask and nothing else.
@@ -68,31 +77,141 @@ impl Fact {
     }
 }
 
-/// Returns the rows of a generation.
-pub fn facts(workspace: &Workspace, generation: &str) -> Result<Vec<Fact>> {
-    let path = workspace.root().join(FACTS).join(generation).with_extension("csv");
-    table::rows(&table::read(&path)?, HEADER, Fact::parse).with_context(|| path.display().to_string())
+/// Counters to take instead of those that the tables of a generation list.
+struct Replacement {
+    generation: String,
+    /// `None`: every event.
+    event: Option<u16>,
+    /// `None`: every unit mask.
+    umask: Option<u16>,
+    listed: u16,
+    counters: u16,
 }
 
-/// Returns the names of the generations, in alphabetical order.
-pub fn generations(workspace: &Workspace) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(workspace.root().join(FACTS))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "csv") {
-            names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+/// The facts of every generation.
+pub struct Facts {
+    /// Tables of events, by generation.
+    tables: BTreeMap<String, Vec<Event>>,
+    replacements: Vec<Replacement>,
+    /// Rows of Linux, by generation.
+    linux: BTreeMap<String, Vec<Fact>>,
+}
+
+impl Facts {
+    /// Reads the facts.
+    pub fn read(workspace: &Workspace) -> Result<Self> {
+        let read = |name: &str| table::read(&workspace.root().join(FACTS).join(name));
+        let tables = event_facts::tables(&workspace.root().join(event_facts::FACTS))?;
+        Self::of(tables, &read(TABLES_OF.0)?, &read(COUNTERS.0)?, &read(LINUX.0)?)
+    }
+
+    /// Combines tables of events with the texts of the three files.
+    fn of(tables: Vec<(String, Vec<Event>)>, tables_of: &str, counters: &str, linux: &str) -> Result<Self> {
+        let mut all: BTreeMap<String, Vec<Event>> = tables.into_iter().collect();
+        let mut tables: BTreeMap<String, Vec<Event>> = BTreeMap::new();
+        for [generation, table] in
+            table::rows(tables_of, TABLES_OF.1, |fields: [&str; 2]| Ok(fields.map(str::to_owned)))
+                .context(TABLES_OF.0)?
+        {
+            let events = all.remove(&table).with_context(|| format!("{}: there is no table {table}", TABLES_OF.0))?;
+            tables.entry(generation).or_default().extend(events);
         }
+        // All counters of AMD's other processors are alike.
+        let left: Vec<&String> = all.keys().filter(|name| !name.starts_with("amd_")).collect();
+        ensure!(left.is_empty(), "{left:?} belong to no generation: add them to {}", TABLES_OF.0);
+        let replacements = table::rows(counters, COUNTERS.1, replacement).context(COUNTERS.0)?;
+        let mut rows: BTreeMap<String, Vec<Fact>> = BTreeMap::new();
+        for (generation, row) in table::rows(linux, LINUX.1, linux_rows).context(LINUX.0)? {
+            rows.entry(generation).or_default().extend(row);
+        }
+        Ok(Self { tables, replacements, linux: rows })
     }
-    names.sort();
-    Ok(names)
+
+    /// Returns the names of the generations, in alphabetical order.
+    fn generations(&self) -> BTreeSet<&str> {
+        self.tables.keys().chain(self.linux.keys()).map(String::as_str).collect()
+    }
+
+    /// Returns the rows of a generation.
+    pub fn of_generation(&self, generation: &str) -> Result<Vec<Fact>> {
+        let linux = self.linux.get(generation).map(Vec::as_slice).unwrap_or_default();
+        let events = self.tables.get(generation).into_iter().flatten();
+        let mut rows = Vec::new();
+        // No event select register takes Linux's encodings of the metrics of fixed counter 3.
+        for event in events.filter(|event| !event.name.starts_with("PERF_METRICS.")) {
+            for mut row in Fact::of(event) {
+                if event.counters == Counters::ANY {
+                    row.counters = by_linux(&row, linux).with_context(|| format!("{} has no counters", row.name))?;
+                } else if let Some(counters) = self.replacement(generation, &row) {
+                    // A counter that does not count records nothing.
+                    (row.counters, row.precise) = (counters, row.precise & counters);
+                }
+                rows.push(row);
+            }
+        }
+        rows.extend(linux.iter().cloned());
+        Ok(rows)
+    }
+
+    /// Returns the counters of the last replacement that fits.
+    fn replacement(&self, generation: &str, row: &Fact) -> Option<u16> {
+        let fits = |replacement: &&Replacement| {
+            replacement.generation == generation
+                && replacement.event.is_none_or(|event| event == row.event)
+                && replacement.umask.is_none_or(|umask| Some(umask) == row.umask)
+                && replacement.listed == row.counters
+        };
+        self.replacements.iter().rfind(fits).map(|replacement| replacement.counters)
+    }
 }
 
-/// Generates the tables; with a folder, the facts first.
-pub fn run(workspace: &Workspace, import: Option<&Path>) -> Result<()> {
-    if let Some(folder) = import {
-        import::run(folder, &workspace.root().join(FACTS))?;
-    }
-    fs::write(workspace.root().join(TABLES), generated(workspace)?)?;
+/// Returns the counters of an event by the row of Linux with its unit mask, or else by that with every unit mask.
+fn by_linux(row: &Fact, linux: &[Fact]) -> Option<u16> {
+    let of = |umask| linux.iter().find(|other| other.event == row.event && other.umask == umask);
+    of(row.umask).or_else(|| of(None)).map(|found| found.counters)
+}
+
+fn number(text: &str) -> Result<u16> {
+    u16::try_from(hexadecimal(text)?).context("more than 16 bits")
+}
+
+fn number_or_all(text: &str) -> Result<Option<u16>> {
+    if text == "*" { Ok(None) } else { number(text).map(Some) }
+}
+
+fn replacement([generation, event, umask, listed, counters]: [&str; 5]) -> Result<Replacement> {
+    Ok(Replacement {
+        generation: generation.to_owned(),
+        event: number_or_all(event)?,
+        umask: number_or_all(umask)?,
+        listed: number(listed)?,
+        counters: number(counters)?,
+    })
+}
+
+/// Returns a generation, and a row for each event number of a range with each of its unit masks.
+fn linux_rows([generation, first, last, umask, counters, name]: [&str; 6]) -> Result<(String, Vec<Fact>)> {
+    let umasks = if umask == "*" { vec![None] } else { list(umask)?.into_iter().map(Some).collect() };
+    let counters = number(counters)?;
+    let row = |event, umask| Fact {
+        name: name.to_owned(),
+        event,
+        umask,
+        cmask: 0,
+        inv: false,
+        edge: false,
+        any: false,
+        counters,
+        precise: 0,
+        second: false,
+    };
+    let events = number(first)?..=number(last)?;
+    Ok((generation.to_owned(), events.flat_map(|event| umasks.iter().map(move |umask| row(event, *umask))).collect()))
+}
+
+/// Generates the tables.
+pub fn run(workspace: &Workspace) -> Result<()> {
+    fs::write(workspace.root().join(TABLES), generated(&Facts::read(workspace)?)?)?;
     Ok(())
 }
 
@@ -100,20 +219,20 @@ pub fn run(workspace: &Workspace, import: Option<&Path>) -> Result<()> {
 type Class = (u16, u16);
 
 /// Returns the text of the generated file.
-fn generated(workspace: &Workspace) -> Result<String> {
+fn generated(all: &Facts) -> Result<String> {
     let mut text = String::from(
-        "//! Event constraints of each generation. Generated from `crates/pmu/facts` by `cargo xtask constraints`.\n\n\
-         use super::{Class, Exception, Table};\n",
+        "//! Event constraints of each generation. `cargo xtask constraints` makes them from the facts that\n\
+         //! `crates/pmu/facts/README.md` describes.\n\nuse super::{Class, Exception, Table};\n",
     );
-    for name in generations(workspace)? {
-        let facts = facts(workspace, &name)?;
-        let (classes, groups) = packed(&facts).with_context(|| name.clone())?;
+    for name in all.generations() {
+        let facts = all.of_generation(name).with_context(|| name.to_owned())?;
+        let (classes, groups) = packed(&facts).with_context(|| name.to_owned())?;
         let constant = name.to_uppercase().replace('-', "_");
         let list: Vec<_> =
             classes.iter().map(|(counters, precise)| format!("Class::new({counters:#X}, {precise:#X})")).collect();
         write!(
             text,
-            "\n/// See `{FACTS}/{name}.csv`.\npub static {constant}: Table = Table::new(\n    &[{}],\n    &[\n",
+            "\n/// The constraints of the generation `{name}`.\npub static {constant}: Table = Table::new(\n    &[{}],\n    &[\n",
             list.join(", ")
         )?;
         for group in groups {
@@ -223,23 +342,4 @@ fn class(rows: &[&Fact]) -> Class {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tables_are_generated_from_the_facts() {
-        let workspace = Workspace::find().unwrap();
-        let committed = fs::read_to_string(workspace.root().join(TABLES)).unwrap();
-        assert!(committed == generated(&workspace).unwrap(), "{TABLES} is out of date: cargo xtask constraints");
-    }
-
-    #[test]
-    fn a_damaged_row_is_refused() {
-        let row = "NAME,C0,00,0,0,0,0,FF,FE,0";
-        let parse = |row: &str| table::rows(&format!("{HEADER}\n{row}\n"), HEADER, Fact::parse);
-        assert!(parse(row).is_ok());
-        for damaged in [&row[..row.len() - 2], "NAME,C0,00,0,0,0,0,FF,FE,2", "NAME,XX,00,0,0,0,0,FF,FE,0", ""] {
-            assert!(parse(damaged).is_err(), "{damaged}");
-        }
-    }
-}
+mod tests;

@@ -14,7 +14,7 @@ use events::{
 use crate::{table, workspace::Workspace};
 
 /// Folder of the facts, from the root of the repository.
-const FACTS: &str = "crates/events/facts";
+pub const FACTS: &str = "crates/events/facts";
 /// The generated file.
 const TABLES: &str = "crates/events/src/tables.bin";
 /// The processors of each table.

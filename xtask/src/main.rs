@@ -165,12 +165,8 @@ enum Command {
     /// goes on where it was. The report is target/mutants/AREA/report.txt. Fails if less than 95 % are noticed.
     Mutate(mutate::MutateArguments),
 
-    /// Generate the tables of event constraints from the facts in crates/pmu/facts
-    Constraints {
-        /// Make the facts first, from a folder with tables of Intel's and AMD's events
-        #[arg(long, value_name = "FOLDER")]
-        import: Option<PathBuf>,
-    },
+    /// Generate the tables of event constraints from the facts in crates/events/facts and crates/pmu/facts
+    Constraints,
 
     /// Generate the tables of events from the facts in crates/events/facts
     Events {
@@ -242,7 +238,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Interrupts(arguments) => interrupts::run(&workspace, arguments),
         Command::Fuzz { target } => fuzz::run(&workspace, target),
         Command::Mutate(arguments) => mutate::run(&workspace, arguments),
-        Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
+        Command::Constraints => constraints::run(&workspace),
         Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),
         Command::Findings { names } => findings::run(&workspace, names),

@@ -4,8 +4,7 @@
 //! error. Each generation has a table here that lists the known events. An event that no table lists is taken for
 //! unconstrained, and [`Listing::Unlisted`] says so.
 //!
-//! `tables.rs` is generated from `crates/pmu/facts` by `cargo xtask constraints`; `crates/pmu/facts/README.md` names
-//! the sources.
+//! `cargo xtask constraints` generates `tables.rs`; `crates/pmu/facts/README.md` describes the facts and their sources.
 
 #[rustfmt::skip]
 pub mod tables;

@@ -1,6 +1,6 @@
 //! Placement of events on counters: only where they count, and on some counter whenever there is one.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod counting;
 mod facts;

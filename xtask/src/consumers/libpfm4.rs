@@ -1,7 +1,7 @@
 //! Compares event select registers with those of libpfm4, an independent encoder.
 //!
-//! A small C program prints how libpfm4 encodes each event that it knows. The facts of `crates/pmu/facts` and the
-//! tables of `crates/events` must agree for every event of the same name, and the tables of sources for every source
+//! A small C program prints how libpfm4 encodes each event that it knows. The constraints' facts and the tables
+//! of `crates/events` must agree for every event of the same name, and the tables of sources for every source
 //! that libpfm4 has. `libpfm4.csv` lists the events that differ, each with the reason; a line of it that no longer
 //! applies fails too.
 
@@ -16,7 +16,7 @@ use pmu::{Interface, Kind, source::RawEvent};
 use raw_cpuid::CpuIdResult;
 
 use crate::{
-    constraints::{self, Fact},
+    constraints::{Fact, Facts},
     prerequisites, run,
     workspace::Workspace,
 };
@@ -156,8 +156,9 @@ fn compare(workspace: &Workspace, encodings: &Encodings) -> Result<usize> {
             found.insert(Difference { pmu: pmu.into(), event, ours, theirs: *theirs });
         }
     };
+    let facts = Facts::read(workspace)?;
     for (generation, pmus) in GENERATIONS {
-        let facts = constraints::facts(workspace, generation)?;
+        let facts = facts.of_generation(generation)?;
         for (fact, pmu) in facts.iter().flat_map(|fact| pmus.iter().map(move |pmu| (fact, pmu))) {
             let (event, umask) = fact.name.split_once('.').unwrap_or((&fact.name, ""));
             if let Some(ours) = register(fact) {

@@ -1,8 +1,9 @@
-//! Event constraints of each generation. Generated from `crates/pmu/facts` by `cargo xtask constraints`.
+//! Event constraints of each generation. `cargo xtask constraints` makes them from the facts that
+//! `crates/pmu/facts/README.md` describes.
 
 use super::{Class, Exception, Table};
 
-/// See `crates/pmu/facts/arctic-wolf.csv`.
+/// The constraints of the generation `arctic-wolf`.
 pub static ARCTIC_WOLF: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0xFF, 0x0), Class::new(0xFF, 0xFF)],
     &[
@@ -45,10 +46,11 @@ pub static ARCTIC_WOLF: Table = Table::new(
     Exception::wide(0xC3, 0x80FF, Class::new(0xFF, 0x0)),
 ]);
 
-/// See `crates/pmu/facts/bonnell.csv`.
+/// The constraints of the generation `bonnell`.
 pub static BONNELL: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x3, 0x0), Class::new(0x3, 0x3)],
     &[
+        0x00, 0x00, 0x03, 0x01, 0x02, 0x03,
         0x02, 0x01, 0x02, 0x81, 0x83,
         0x03, 0x01, 0x04, 0x01, 0x7F, 0x81, 0xFF,
         0x05, 0x01, 0x0B, 0x09, 0x0A, 0x0F, 0x89, 0x8A, 0x8C, 0x8F, 0x91, 0x92, 0x94, 0x97,
@@ -56,7 +58,6 @@ pub static BONNELL: Table = Table::new(
         0x07, 0x01, 0x08, 0x0F, 0x10, 0x81, 0x82, 0x84, 0x86, 0x88, 0x8F,
         0x08, 0x01, 0x05, 0x05, 0x06, 0x07, 0x09, 0x0A,
         0x09, 0x01, 0x01, 0x20,
-        0x0A, 0x00, 0x01, 0x00,
         0x0C, 0x01, 0x03, 0x01, 0x02, 0x03,
         0x10, 0x01, 0x02, 0x01, 0x02,
         0x10, 0x02, 0x02, 0x81, 0x82,
@@ -141,7 +142,7 @@ pub static BONNELL: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/broadwell.csv`.
+/// The constraints of the generation `broadwell`.
 pub static BROADWELL: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x2, 0x2), Class::new(0x4, 0x0), Class::new(0x8, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0xFF, 0x0), Class::new(0xFF, 0xF)],
     &[
@@ -227,7 +228,7 @@ pub static BROADWELL: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/bulldozer.csv`.
+/// The constraints of the generation `bulldozer`.
 pub static BULLDOZER: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x1, 0x0), Class::new(0x7, 0x0), Class::new(0x8, 0x0), Class::new(0x9, 0x0), Class::new(0x38, 0x0), Class::new(0x3F, 0x0)],
     &[
@@ -437,7 +438,7 @@ pub static BULLDOZER: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/core.csv`.
+/// The constraints of the generation `core`.
 pub static CORE: Table = Table::new(
     &[Class::new(0x1, 0x0), Class::new(0x2, 0x0)],
     &[
@@ -450,7 +451,7 @@ pub static CORE: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/core2.csv`.
+/// The constraints of the generation `core2`.
 pub static CORE2: Table = Table::new(
     &[Class::new(0x1, 0x0), Class::new(0x2, 0x0)],
     &[
@@ -467,7 +468,7 @@ pub static CORE2: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/cougar-cove.csv`.
+/// The constraints of the generation `cougar-cove`.
 pub static COUGAR_COVE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x1, 0x0), Class::new(0x3, 0x3), Class::new(0x4, 0x0), Class::new(0x8, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0x3FC, 0x0), Class::new(0x3FF, 0x0), Class::new(0x3FF, 0x3FF)],
     &[
@@ -579,7 +580,7 @@ pub static COUGAR_COVE: Table = Table::new(
     Exception::wide(0xD3, 0x100, Class::new(0xF, 0xF)),
 ]);
 
-/// See `crates/pmu/facts/coyote-cove.csv`.
+/// The constraints of the generation `coyote-cove`.
 pub static COYOTE_COVE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x1, 0x0), Class::new(0x3, 0x3), Class::new(0x8, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0xFC, 0x0), Class::new(0xFF, 0x0), Class::new(0xFF, 0xFF)],
     &[
@@ -682,7 +683,7 @@ pub static COYOTE_COVE: Table = Table::new(
     Exception::wide(0xD1, 0x8000, Class::new(0xF, 0xF)),
 ]);
 
-/// See `crates/pmu/facts/crestmont.csv`.
+/// The constraints of the generation `crestmont`.
 pub static CRESTMONT: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x3, 0x0), Class::new(0xFF, 0x0), Class::new(0xFF, 0xFF)],
     &[
@@ -736,7 +737,7 @@ pub static CRESTMONT: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/darkmont.csv`.
+/// The constraints of the generation `darkmont`.
 pub static DARKMONT: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0xFF, 0x0), Class::new(0xFF, 0xFF)],
     &[
@@ -800,7 +801,7 @@ pub static DARKMONT: Table = Table::new(
     Exception::wide(0xC3, 0x80FF, Class::new(0xFF, 0x0)),
 ]);
 
-/// See `crates/pmu/facts/golden-cove.csv`.
+/// The constraints of the generation `golden-cove`.
 pub static GOLDEN_COVE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x1, 0x0), Class::new(0x1, 0x1), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0xFE, 0x0), Class::new(0xFF, 0x0), Class::new(0xFF, 0xFE), Class::new(0xFF, 0xFF)],
     &[
@@ -1008,7 +1009,7 @@ pub static GOLDEN_COVE: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/goldmont.csv`.
+/// The constraints of the generation `goldmont`.
 pub static GOLDMONT: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0x1)],
     &[
@@ -1043,7 +1044,7 @@ pub static GOLDMONT: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/goldmont-plus.csv`.
+/// The constraints of the generation `goldmont-plus`.
 pub static GOLDMONT_PLUS: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF)],
     &[
@@ -1082,7 +1083,7 @@ pub static GOLDMONT_PLUS: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/gracemont.csv`.
+/// The constraints of the generation `gracemont`.
 pub static GRACEMONT: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x3, 0x0), Class::new(0x3F, 0x0), Class::new(0x3F, 0x3F)],
     &[
@@ -1124,7 +1125,7 @@ pub static GRACEMONT: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/haswell.csv`.
+/// The constraints of the generation `haswell`.
 pub static HASWELL: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x2, 0x2), Class::new(0x4, 0x0), Class::new(0x8, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0xFF, 0x0), Class::new(0xFF, 0xF)],
     &[
@@ -1209,7 +1210,7 @@ pub static HASWELL: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/ice-lake.csv`.
+/// The constraints of the generation `ice-lake`.
 pub static ICE_LAKE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0xFF, 0x0), Class::new(0xFF, 0xFF)],
     &[
@@ -1375,7 +1376,7 @@ pub static ICE_LAKE: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/ivy-bridge.csv`.
+/// The constraints of the generation `ivy-bridge`.
 pub static IVY_BRIDGE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x2, 0x2), Class::new(0x4, 0x0), Class::new(0x8, 0x0), Class::new(0x8, 0x8), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0xFF, 0x0), Class::new(0xFF, 0xF)],
     &[
@@ -1459,7 +1460,7 @@ pub static IVY_BRIDGE: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/knights-landing.csv`.
+/// The constraints of the generation `knights-landing`.
 pub static KNIGHTS_LANDING: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x3, 0x0), Class::new(0x3, 0x1)],
     &[
@@ -1490,7 +1491,7 @@ pub static KNIGHTS_LANDING: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/lion-cove.csv`.
+/// The constraints of the generation `lion-cove`.
 pub static LION_COVE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x1, 0x0), Class::new(0x3, 0x3), Class::new(0x4, 0x0), Class::new(0x8, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0x3FC, 0x0), Class::new(0x3FF, 0x0), Class::new(0x3FF, 0x3FF)],
     &[
@@ -1599,11 +1600,11 @@ pub static LION_COVE: Table = Table::new(
     Exception::wide(0xD3, 0x100, Class::new(0xF, 0xF)),
 ]);
 
-/// See `crates/pmu/facts/nehalem.csv`.
+/// The constraints of the generation `nehalem`.
 pub static NEHALEM: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x3, 0x0), Class::new(0x4, 0x0), Class::new(0x8, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF)],
     &[
-        0x00, 0x00, 0x01, 0x00,
+        0x00, 0x00, 0x03, 0x01, 0x02, 0x03,
         0x04, 0x04, 0x01, 0x07,
         0x06, 0x04, 0x02, 0x04, 0x08,
         0x07, 0x04, 0x01, 0x01,
@@ -1685,7 +1686,7 @@ pub static NEHALEM: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/p6.csv`.
+/// The constraints of the generation `p6`.
 pub static P6: Table = Table::new(
     &[Class::new(0x1, 0x0), Class::new(0x2, 0x0)],
     &[
@@ -1698,7 +1699,7 @@ pub static P6: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/sandy-bridge.csv`.
+/// The constraints of the generation `sandy-bridge`.
 pub static SANDY_BRIDGE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x2, 0x2), Class::new(0x4, 0x0), Class::new(0x8, 0x0), Class::new(0x8, 0x8), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0xFF, 0x0), Class::new(0xFF, 0xF)],
     &[
@@ -1786,7 +1787,7 @@ pub static SANDY_BRIDGE: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/silvermont.csv`.
+/// The constraints of the generation `silvermont`.
 pub static SILVERMONT: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x3, 0x0), Class::new(0x3, 0x1), Class::new(0x3, 0x3)],
     &[
@@ -1818,7 +1819,7 @@ pub static SILVERMONT: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/skylake.csv`.
+/// The constraints of the generation `skylake`.
 pub static SKYLAKE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x2, 0x2), Class::new(0xF, 0x0), Class::new(0xF, 0xF), Class::new(0xFF, 0x0), Class::new(0xFF, 0xF)],
     &[
@@ -1910,7 +1911,7 @@ pub static SKYLAKE: Table = Table::new(
     Exception::with_cmask(0xC0, 0x01, Class::new(0xD, 0xD)),
 ]);
 
-/// See `crates/pmu/facts/skymont.csv`.
+/// The constraints of the generation `skymont`.
 pub static SKYMONT: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x3, 0x0), Class::new(0xFF, 0x0), Class::new(0xFF, 0xFF)],
     &[
@@ -1978,7 +1979,7 @@ pub static SKYMONT: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/tremont.csv`.
+/// The constraints of the generation `tremont`.
 pub static TREMONT: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF)],
     &[
@@ -2019,11 +2020,11 @@ pub static TREMONT: Table = Table::new(
     ],
 );
 
-/// See `crates/pmu/facts/westmere.csv`.
+/// The constraints of the generation `westmere`.
 pub static WESTMERE: Table = Table::new(
     &[Class::new(0x0, 0x0), Class::new(0x1, 0x0), Class::new(0x3, 0x0), Class::new(0x4, 0x0), Class::new(0x8, 0x0), Class::new(0xF, 0x0), Class::new(0xF, 0xF)],
     &[
-        0x00, 0x00, 0x01, 0x00,
+        0x00, 0x00, 0x03, 0x01, 0x02, 0x03,
         0x03, 0x05, 0x01, 0x02,
         0x04, 0x05, 0x01, 0x07,
         0x05, 0x05, 0x01, 0x02,
