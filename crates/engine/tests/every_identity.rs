@@ -35,16 +35,22 @@ fn supported(client: Client, engine: &mut Engine<&SimMachine>) -> Vec<u32> {
     supported.map(|source| source.source).filter(|source| *source != PROFILE_TIME).collect()
 }
 
-/// Starts as many of these sources as there are counters for, with an interval or without, then counts, and checks each
-/// count against the model's ledger. Returns how many were counted.
-fn count(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, sources: &[u32], interval: u32) -> usize {
+/// Starts as many of these sources as there are counters for, in these modes, with an interval or without, then counts,
+/// and checks each count against the model's ledger. Returns how many were counted.
+fn count(
+    name: &str,
+    machine: &SimMachine,
+    engine: &mut Engine<&SimMachine>,
+    sources: &[u32],
+    (modes, interval): (u32, u32),
+) -> usize {
     let client = Client::open(engine, 2, 10);
     let header = StartHeader { ring: if interval > 0 { 64 } else { 0 }, ..StartHeader::EMPTY };
     // To try an event of the Pentium, or any counter of a guest, lets it count, so that the model's ledger then has
     // more than the session. In user mode nothing occurs until the ledger is cleared.
     let hal = engine.sampler().hal();
     let counts_before = hal.interface().kind() == pmu::Kind::Pentium || hal.must_try_counters();
-    let modes = if counts_before { modes::USER } else { modes::BOTH };
+    let modes = if counts_before { modes::USER } else { modes };
     let mut chosen: Vec<EventRequest> = Vec::new();
     // The longest prefix that can be placed: each refusal names its cause, and changes nothing.
     for source in sources {
@@ -140,9 +146,10 @@ fn each_identity_lists_places_and_counts_or_refuses_without_a_write() {
         identities += 1;
         if has_counters {
             with_counters += 1;
-            counted += count(name, &machine, &mut engine, &sources, 0);
+            counted += count(name, &machine, &mut engine, &sources, (modes::BOTH, 0));
+            count(name, &machine, &mut engine, &sources, (modes::USER, 0));
             if hal_interrupts {
-                sampled += count(name, &machine, &mut engine, &sources, INTERVAL);
+                sampled += count(name, &machine, &mut engine, &sources, (modes::BOTH, INTERVAL));
             }
             record(name, &mut engine);
             assert!(accesses(&machine).iter().all(|accesses| accesses.faulted == 0), "{name}");

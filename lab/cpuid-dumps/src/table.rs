@@ -324,6 +324,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
         emon(6, 40, &[2, 6, 11, 19, 25, 26, 27, 30, 31], "EBX bits 3 and 4 are set: no last-level cache events")
             .and_fixed(2)
     ),
+    made_up!("broadwell-ht-off-derived", emon(8, 48, ALL, CLEAR).and_fixed(3)),
     made_up!("skylake-sp-tsx-derived", emon(3, 48, ALL, CLEAR).and_fixed(3)),
     made_up!("snow-ridge-derived", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     made_up!("sierra-forest-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),

@@ -341,6 +341,7 @@ const PEBS: &[(&str, u64)] = &[
     ("granite-rapids-658x", 0xF400),
     ("emerald-rapids-5520", 0xF400),
     ("bartlett-lake-273pqe", 0xF400),
+    ("broadwell-ht-off-derived", 0x3200),
     ("skylake-sp-tsx-derived", 0x3300),
     ("snow-ridge-derived", 0x7400),
     ("sierra-forest-derived", 0x7400),
