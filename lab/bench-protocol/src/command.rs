@@ -39,12 +39,12 @@ pub struct InterruptSite {
 /// The source of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Time {
-    /// Real time: events occur at a fixed rate each, by the time-stamp counter. A processor catches up at every access,
-    /// at every overflow that interrupts, and at least every 10 ms. At such an overflow it stops until the handler has
-    /// returned, and the handler takes no model time. So each overflow has its own interrupt, and counters that the
-    /// handler loads count from there on. For the limit of this, see [`Command::Skipped`]. While branches are stored, a
-    /// processor takes about 20,000 per second, from one of its interrupt sites to the next. Timers expire when they
-    /// are due.
+    /// Real time: events occur at a fixed rate each, by the time-stamp counter, or at two ([`Command::SetPhase`]). A
+    /// processor catches up at every access, at every overflow that interrupts, and at least every 10 ms. At such an
+    /// overflow it stops until the handler has returned, and the handler takes no model time. So each overflow has its
+    /// own interrupt, and counters that the handler loads count from there on. For the limit of this, see
+    /// [`Command::Skipped`]. While branches are stored, a processor takes about 20,000 per second, from one of its
+    /// interrupt sites to the next. Timers expire when they are due.
     Real,
     /// Only [`Command::Run`], [`Command::Branch`] and, for timers, [`Command::Tick`] make anything happen.
     Script,
@@ -218,6 +218,15 @@ pub enum Command {
         processor: u32,
         /// The counters, each with its share.
         shares: Vec<(Counter, u16)>,
+    },
+    /// Lets every event in real time occur `factor` times as often on a processor while one of its counters has this
+    /// event selected: a program whose phases are in step with the turns of its events. Until the processors are
+    /// replaced or reset.
+    SetPhase {
+        /// Event select and unit mask.
+        counted: (u16, u8),
+        /// Factor of the rates, at least 1.
+        factor: u32,
     },
     /// Writes a register of a processor, on behalf of other software than the driver. Refused if the write faults.
     WriteMsr {

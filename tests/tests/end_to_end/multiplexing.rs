@@ -105,5 +105,32 @@ fn metrics_follow_from_the_counts_of_the_same_run() {
         assert_eq!(lab.enabled_counters().unwrap(), 0);
         lab.uninstall().unwrap();
     }
+    lab.run_by_script().unwrap();
+    lab.become_processor("skylake-u-6500u").unwrap();
+    lab.install().unwrap();
+    lab.run_in_real_time().unwrap();
+    a_metric_divides_counts_of_the_same_turns(&mut lab);
     lab.finish().unwrap();
+}
+
+/// The program is in another phase while the group with the cache misses has counters: everything occurs a hundred times
+/// as often. Its misses must not be divided by the instructions of the other group's turns.
+fn a_metric_divides_counts_of_the_same_turns(lab: &mut Lab) {
+    const MISSES: (u16, u8) = (0x2E, 0x41);
+    const FACTOR: u32 = 100;
+    // Rates of the model, per instruction: 20 misses in 14,000, and 14,000 instructions in 10,000 cycles.
+    let (misses_of_thousand, per_cycle) = (1_000.0 * 20.0 / 14_000.0, 1.4);
+    lab.wire.set_phase(MISSES, FACTOR).unwrap();
+    let stat = ["stat", "-M", "IPC,TopdownL1,Cache_MPKI", "--duration", "0.5", "--json", "-o", "-"];
+    let json = lab.client(&stat).unwrap().success().unwrap().json().unwrap();
+    let counted = json["events"].as_array().unwrap();
+    let instructions = counted.iter().filter(|event| event["name"] == "TotalIssues");
+    let instructions: Vec<f64> = instructions.map(|event| number(event, "scaled")).collect();
+    let [of_ipc, of_misses] = instructions.as_slice() else { panic!("the groups are others: {json}") };
+    assert!(of_misses / of_ipc > 50.0, "there are no phases: {json}");
+    for (name, right) in [("Cache_MPKI", misses_of_thousand), ("IPC", per_cycle)] {
+        let metric = json["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == name).unwrap();
+        let value = number(metric, "value");
+        assert!((value / right - 1.0).abs() < 0.02, "{name} is {value} instead of {right}: {json}");
+    }
 }

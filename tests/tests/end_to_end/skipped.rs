@@ -30,7 +30,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 44] = [
     ("local_apic", include_str!("local_apic.rs"), "the local APIC is part of the model"),
     ("metrics", include_str!("metrics.rs"), "the model reports the events to count"),
     ("movement", include_str!("movement.rs"), "the model has the counters that do not count"),
-    ("multiplexing", include_str!("multiplexing.rs"), "the model counts at constant rates"),
+    ("multiplexing", include_str!("multiplexing.rs"), "the model counts at known rates"),
     ("names", include_str!("names.rs"), "the model reports the events to count"),
     ("ownership", include_str!("ownership.rs"), "the bench decides which driver has the counters"),
     ("power", include_str!("power.rs"), "the bench sends the machine to sleep"),

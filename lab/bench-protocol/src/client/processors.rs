@@ -94,6 +94,14 @@ impl Client {
         ask!(self, Command::SetMovement { processor, shares: shares.to_vec() }, Answer::Done => ())
     }
 
+    /// Sends [`Command::SetPhase`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn set_phase(&mut self, counted: (u16, u8), factor: u32) -> Result<(), Error> {
+        ask!(self, Command::SetPhase { counted, factor }, Answer::Done => ())
+    }
+
     /// Sends [`Command::WriteMsr`].
     ///
     /// # Errors

@@ -2,7 +2,11 @@
 
 use crate::{
     control::threads,
-    cpu::{interrupt_sites::InterruptSites, processor::State, processors},
+    cpu::{
+        interrupt_sites::InterruptSites,
+        processor::{Phase, State},
+        processors,
+    },
     kernel::{
         callbacks, cancel_race, control_areas, deferred, driver_object, etw, hal, loaded_images, pool, power,
         processor_change, requests,
@@ -48,6 +52,10 @@ pub fn answer(command: Command) -> Answer {
         Command::SetFaulting { registers } => set_faulting(&registers),
         Command::SetQuirks { quirks } => set_quirks(&quirks),
         Command::SetMovement { processor, shares } => done(set_movement(processor, &shares)),
+        Command::SetPhase { counted, factor } => {
+            per_processor(|state| state.phase = Some(Phase { counted, factor }));
+            Answer::Done
+        }
         Command::WriteMsr { processor, register, value } => {
             done(uncounted(processor, |cpu| cpu.wrmsr(register, value)))
         }

@@ -65,20 +65,22 @@ fn rate(selected: Selected) -> u64 {
     )
 }
 
-/// Returns the parts of [`PARTS_PER_EVENT`] that happen in one tick.
-fn parts(selected: Selected, mode: Mode) -> u128 {
-    let percent = if mode == Mode::User { USER_PERCENT } else { 100 - USER_PERCENT };
-    u128::from(rate(selected) * percent)
-}
-
 /// The clock of one processor. It carries fractions of events over to the next call, so that the size of the steps does
 /// not change the total.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Clock {
     /// The time-stamp counter up to which events have happened; None before real time starts.
     reached: Option<u64>,
     skipped: u64,
     carry: BTreeMap<(Selected, bool), u64>,
+    /// Factor of all rates from now on.
+    factor: u32,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { reached: None, skipped: 0, carry: BTreeMap::new(), factor: 1 }
+    }
 }
 
 impl Clock {
@@ -109,9 +111,20 @@ impl Clock {
         self.reached = None;
     }
 
+    /// Lets every event happen `factor` times as often from now on.
+    pub const fn set_factor(&mut self, factor: u32) {
+        self.factor = factor;
+    }
+
+    /// Returns the parts of [`PARTS_PER_EVENT`] that happen in one tick.
+    fn parts(&self, selected: Selected, mode: Mode) -> u128 {
+        let percent = if mode == Mode::User { USER_PERCENT } else { 100 - USER_PERCENT };
+        u128::from(rate(selected) * percent) * u128::from(self.factor)
+    }
+
     /// Returns how often `selected` happens in `mode` in the next `ticks`.
     pub fn count_events(&mut self, selected: Selected, mode: Mode, ticks: u64) -> u64 {
-        let total = u128::from(ticks) * parts(selected, mode) + self.carry(selected, mode);
+        let total = u128::from(ticks) * self.parts(selected, mode) + self.carry(selected, mode);
         let carry = u64::try_from(total % PARTS_PER_EVENT).unwrap_or_default();
         self.carry.insert((selected, mode == Mode::User), carry);
         u64::try_from(total / PARTS_PER_EVENT).unwrap_or(u64::MAX)
@@ -122,7 +135,7 @@ impl Clock {
     pub fn ticks_until(&self, counter: &Interrupting) -> u64 {
         let Interrupting { selected, user, kernel, events } = *counter;
         let modes = [(Mode::User, user), (Mode::Kernel, kernel)].into_iter().filter(|(_, counts)| *counts);
-        let modes: Vec<_> = modes.map(|(mode, _)| (parts(selected, mode), self.carry(selected, mode))).collect();
+        let modes: Vec<_> = modes.map(|(mode, _)| (self.parts(selected, mode), self.carry(selected, mode))).collect();
         let (each, begun) = modes.iter().fold((0, 0), |(each, begun), mode| (each + mode.0, begun + mode.1));
         let wanted = (u128::from(events) * PARTS_PER_EVENT).saturating_sub(begun);
         let enough = |ticks: u128| {
@@ -186,6 +199,20 @@ mod tests {
         assert_ne!(rate(edge), rate(event(0xC0, 0)));
         assert_ne!(rate(event(0x123, 1)), rate(event(0x123, 2)));
         assert!((0..=u16::MAX).all(|number| rate(event(number, 0xFF)) > 0));
+    }
+
+    #[test]
+    fn a_factor_applies_to_what_happens_after_it() {
+        let mut clock = Clock::default();
+        let instructions = event(0xC0, 0);
+        assert_eq!(clock.count_events(instructions, Mode::User, 10_000), 9_800);
+        let counter = Interrupting { selected: instructions, user: true, kernel: false, events: 98_000 };
+        assert_eq!(clock.ticks_until(&counter), 100_000);
+        clock.set_factor(100);
+        assert_eq!(clock.ticks_until(&counter), 1_000);
+        assert_eq!(clock.count_events(instructions, Mode::User, 10_000), 980_000);
+        clock.set_factor(1);
+        assert_eq!(clock.count_events(instructions, Mode::User, 10_000), 9_800);
     }
 
     #[test]

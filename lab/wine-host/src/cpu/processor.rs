@@ -76,7 +76,17 @@ pub struct State {
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
     pub interrupted: bool,
     pub clock: Clock,
+    pub phase: Option<Phase>,
     branches: Branches,
+}
+
+/// A phase in which events in real time occur more often.
+#[derive(Clone, Copy)]
+pub struct Phase {
+    /// The phase lasts while a counter has this event selected: event select and unit mask.
+    pub counted: (u16, u8),
+    /// Factor of all rates.
+    pub factor: u32,
 }
 
 /// A function that returns the memory for the Debug Store of a processor, by the processor's number.
@@ -122,6 +132,7 @@ impl ProcessorType {
             dpc_site: None,
             interrupted: false,
             clock: Clock::default(),
+            phase: None,
             branches: Branches::default(),
         }
     }
@@ -162,6 +173,7 @@ impl State {
     fn catch_up(&mut self) {
         let mut behind = self.clock.behind(nt::time_stamp());
         while behind > 0 && !self.interrupted && !self.processor.interrupt_due() {
+            self.clock.set_factor(self.factor());
             let next = [self.until_overflow(), self.until_branch()].into_iter().flatten().min();
             let step = next.map_or(behind, |next| next.clamp(1, behind));
             self.advance(step);
@@ -171,6 +183,15 @@ impl State {
         if behind > limit {
             self.clock.skip(behind - limit);
         }
+    }
+
+    /// Returns the factor of the rates in the phase of now.
+    fn factor(&self) -> u32 {
+        let is_in = |phase: &Phase| {
+            let enabled = self.processor.enabled_counters();
+            enabled.iter().any(|(_, what)| (what.event, what.umask) == phase.counted)
+        };
+        self.phase.filter(is_in).map_or(1, |phase| phase.factor)
     }
 
     /// Returns the ticks until the next overflow that makes an interrupt pending, if there will be one.
