@@ -331,7 +331,14 @@ fn access_first<M: Platform>(needs: Needs<'_>, force: bool, context: EngineConte
     if !needs.debug_store.is_empty() {
         check_debug_store(needs.debug_store, context)?;
     }
-    access(Phase::Write)
+    access(Phase::Write)?;
+    needs.counters.iter().try_for_each(|processor| try_found(*processor, context))
+}
+
+/// Tries what the control registers of a processor contain by now: the first accesses may have been made long ago.
+fn try_found<M: Platform>(processor: ProcessorIndex, context: EngineContext<'_, M>) -> Result<(), Refusal> {
+    let tried = context.pinned_to(processor, |cpu| context.hal.try_found(processor, cpu))?;
+    tried.map_err(|fault| context.fault_refusal(ErrorCode::RegisterFault, fault).processor(processor))
 }
 
 /// Accesses the extra registers that a session needs for the first time, on these of its processors.

@@ -358,7 +358,6 @@ impl Sampler {
         let samples = !per_cpu.is_silenced() && !per_cpu.interrupt_subscribers().is_empty();
         let watermark_hit = samples && Self::connect(current, per_cpu, now);
         self.resume(current, per_cpu);
-        self.hal.restore(current);
         self.with_rotations(current, |rotation| rotation.wake(now));
         Self::exclude_sleep(per_cpu, slept, now);
         per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept)) || watermark_hit

@@ -213,22 +213,40 @@ const REFUSALS: [ErrorCode; 10] = [
 ];
 
 /// Says what a life was lived with, if a panic ends it.
-struct Told<'a>(&'a Life, &'a [Quirk]);
+struct Told<'a>(&'a Life, &'a [Quirk], &'a [Contained]);
 
 impl Drop for Told<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Self(Life { identity, is_used, events, .. }, quirks) = self;
-            eprintln!("{}, {is_used}, {events:?}, {quirks:x?}", identity.name);
+            let Self(Life { identity, is_used, events, .. }, quirks, contained) = self;
+            eprintln!("{}, {is_used}, {events:?}, {quirks:x?}, {contained:x?}", identity.name);
         }
     }
 }
 
+/// What a control register contains before the first session, and after each wake.
+#[derive(Debug, Clone, Copy)]
+struct Contained {
+    register: u32,
+    before: u64,
+    after: u64,
+}
+
 /// Lives a life under a hypervisor, and judges its counts by those without one. Returns whether it was refused.
 fn check(life: &Life, quirks: &[Quirk]) -> Result<bool, TestCaseError> {
-    let _told = Told(life, quirks);
+    check_with(life, quirks, &[])
+}
+
+/// As [`check`], on a processor whose registers contain these values.
+fn check_with(life: &Life, quirks: &[Quirk], contained: &[Contained]) -> Result<bool, TestCaseError> {
+    let _told = Told(life, quirks, contained);
     let machine = machine(life.identity, life.is_used);
-    machine.processor(LESS).model().set_quirks(quirks.iter().copied());
+    let cpu = machine.processor(LESS);
+    for Contained { register, before, .. } in contained {
+        cpu.write_foreign(*register, *before);
+    }
+    cpu.model().set_firmware(contained.iter().map(|contained| (contained.register, contained.after)));
+    cpu.model().set_quirks(quirks.iter().copied());
     let counts = match live(&machine, &life.events, life.flags) {
         Err(refused) => {
             let cause = ErrorCode::from_number(refused.cause);
@@ -312,4 +330,57 @@ fn every_bit_of_every_register_of_some_processors() {
     }
     println!("{cases} cases, {refused} refused");
     assert!(refused > 100 && cases - refused > 1_000, "{cases} cases, {refused} refused");
+}
+
+/// Values of the control registers that other programs, a reset, firmware or a hypervisor set: freezes and branches in
+/// IA32_DEBUGCTL, and counters in the global registers, also those that no session uses.
+const CONTROLS: [(u32, &[u64]); 5] = [
+    (0x1D9, &[0, 0x800, 0x1000, 0x1801, 0x4000]),
+    (0x38D, &[0, 0xB000]),
+    (GLOBAL_CTRL, &[0, 0b11, 0xFF, 1 << 35 | 1 << 48 | 0xF]),
+    (0x600, &[0, 0x1_0000]),
+    (AMD_GLOBAL_CTL, &[0, 0b11, 0x3F]),
+];
+
+#[test]
+fn a_wake_that_leaves_other_values_lets_no_untried_value_reach_a_register() {
+    let mut cases = 0;
+    for name in ["skylake-6600k", "ice-lake-sp-6330", "nehalem-920", "haswell-4710mq", "zen4-7700x"] {
+        for life in lives().iter().filter(|life| life.identity.name == name) {
+            for (register, values) in CONTROLS.into_iter().filter(|(register, _)| life.registers.contains(register)) {
+                for (before, after) in
+                    values.iter().flat_map(|before| values.iter().map(move |after| (*before, *after)))
+                {
+                    let contained = [Contained { register, before, after }];
+                    check_with(life, &[], &contained)
+                        .unwrap_or_else(|error| panic!("{name}, {}, {contained:x?}: {error}", life.is_used));
+                    cases += 1;
+                }
+            }
+        }
+    }
+    println!("{cases} cases");
+    assert!(cases > 500, "{cases} cases");
+}
+
+/// A hypervisor without a counter of slots, or without the last general counter, whose firmware lets all counters
+/// through.
+#[test]
+fn a_wake_sets_no_bit_of_the_global_control_that_the_first_accesses_left_out() {
+    for (name, bits, before, after) in [
+        ("ice-lake-sp-6330", 1 << 48, 0xFF, 1 << 48 | 0xFF),
+        ("ice-lake-sp-6330", 1 << 35, 0xFF, 1 << 35 | 0xFF),
+        ("skylake-6600k", 1 << 3, 0b111, 0xF),
+        ("zen4-7700x", 1 << 3, 0b111, 0x3F),
+    ] {
+        let register = if name == "zen4-7700x" { AMD_GLOBAL_CTL } else { GLOBAL_CTRL };
+        let mut counted = 0;
+        for life in lives().iter().filter(|life| life.identity.name == name) {
+            let contained = [Contained { register, before, after }];
+            let is_refused = check_with(life, &[Quirk::Faults { register, bits }], &contained)
+                .unwrap_or_else(|error| panic!("{name}, {bits:#x}, {}: {error}", life.is_used));
+            counted += u32::from(!is_refused);
+        }
+        assert!(counted > 0 || name == "zen4-7700x", "{name}, {bits:#x}");
+    }
 }

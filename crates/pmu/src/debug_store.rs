@@ -182,7 +182,13 @@ pub(crate) fn try_trace(first: &FirstAccess<'_, impl GuardedCpu>, modes: Modes) 
     let found = DebugCtl::from_bits(first.read(IA32_DEBUGCTL)?);
     let traced = traced(found, modes, modes.user || modes.kernel, DebugCtl::new());
     first.try_value(IA32_DEBUGCTL, traced.with_tr(false).into_bits())?;
-    first.try_value(IA32_DEBUGCTL, found.with_tr(true).into_bits())
+    first.try_value(IA32_DEBUGCTL, found.with_tr(true).into_bits())?;
+    first.try_value(IA32_DEBUGCTL, without_freezes(found).into_bits())
+}
+
+/// Returns the register as it is while no counter of the driver counts.
+const fn without_freezes(control: DebugCtl) -> DebugCtl {
+    control.with_freeze_perfmon_on_pmi(false).with_freeze_while_smm(false)
 }
 
 /// Tries what [`enable_pebs`] writes. None of these counters counts.
@@ -281,6 +287,19 @@ pub fn take(cpu: &impl Cpu, address: u64) -> SavedDebugStore {
         SavedDebugStore { area: cpu.rdmsr(IA32_DS_AREA), control: DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)) };
     cpu.wrmsr(IA32_DS_AREA, address);
     saved
+}
+
+/// Sets the save area again after a wake. If branches are to be [traced](trace), IA32_DEBUGCTL contains afterwards what
+/// [`take`] found, except the bits that stop counters: the trial of its start has written beside that, not
+/// beside what the wake has left.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
+pub fn take_again(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, traces: bool) {
+    if traces {
+        cpu.wrmsr(IA32_DEBUGCTL, without_freezes(saved.control).into_bits());
+    }
+    cpu.wrmsr(IA32_DS_AREA, address);
 }
 
 /// Returns whether the save area of the current processor, which has a Debug Store, is at this address.

@@ -17,7 +17,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, SavedMsrs};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 use support::lacks_version_6;
 
 pub use support::Support;
@@ -167,9 +167,9 @@ pub trait ProfileInterface {
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled>;
 
     /// InitializeProfiling: prepares the registers for [`enable`](Self::enable), with all counters off. Returns the
-    /// values that [`release`](Self::release) restores: of the bits outside the interface only `others`, because the
-    /// first accesses have tried no others. What a reset sets may be what a hypervisor refuses.
-    fn initialize(&self, cpu: &impl Cpu, others: OtherBits) -> SavedMsrs;
+    /// values that [`release`](Self::release) restores: those of `found`, which the guarded accesses have tried. What a
+    /// wake leaves in a register may be what a hypervisor refuses, so no bit of it is written back.
+    fn initialize(&self, cpu: &impl Cpu, found: FoundMsrs) -> SavedMsrs;
 
     /// Returns whether the counters keep values written to them, which detects a hypervisor that only pretends to have
     /// the registers. Requires [`initialize`](Self::initialize).
@@ -444,11 +444,32 @@ impl Interface {
     ///
     /// # IRQL
     /// Below DISPATCH_LEVEL.
-    pub(crate) fn others(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<OtherBits, Fault> {
+    pub(crate) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Fault> {
         match self {
-            Self::Emon(emon) => emon.others(first),
-            Self::Amd64(amd64) => amd64.others(first),
-            _ => Ok(OtherBits::default()),
+            Self::Emon(emon) => emon.found(first),
+            Self::Amd64(amd64) => amd64.found(first),
+            _ => Ok(FoundMsrs::default()),
+        }
+    }
+
+    /// Reads the same registers again, and tries those that no longer contain what is `known` of them: another program,
+    /// or a sleep, has changed them since. Returns what they contain.
+    ///
+    /// # Errors
+    /// The fault of a register that the driver cannot do without.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub(crate) fn try_found(
+        self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        known: FoundMsrs,
+    ) -> Result<FoundMsrs, Fault> {
+        let found = self.found(first)?;
+        match self {
+            Self::Emon(emon) => emon.try_found(first, found, known),
+            Self::Amd64(amd64) => amd64.try_found(first, found, known),
+            _ => Ok(found),
         }
     }
 

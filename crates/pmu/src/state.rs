@@ -16,7 +16,7 @@ mod started;
 mod total;
 
 pub use raw::RawSlot;
-pub use snapshot::{OtherBits, PmuSnapshot, SavedMsrs};
+pub use snapshot::{FoundMsrs, PmuSnapshot, SavedMsrs};
 pub use started::{Beyond, Place, StartedCounter};
 pub use total::Total;
 pub(crate) use total::backwards;

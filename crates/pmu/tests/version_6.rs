@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use pmu::source::RawEvent;
-use pmu::state::{CounterSet, OtherBits};
+use pmu::state::{CounterSet, FoundMsrs};
 use pmu::{Cpuid, Hal, HalError, Interface, Kind, ProcessorIndex, ProfileInterface, Source, Support};
 use raw_cpuid::CpuIdResult;
 use simulation::{SimMachine, boot};
@@ -91,7 +91,7 @@ fn a_counter_in_a_hole_is_never_accessed() {
     let cpu = machine.processor(0);
     cpu.model().wrmsr(0x187, 0x0043_003C).unwrap();
     assert_eq!(interface.enabled(cpu), None, "IA32_PERFEVTSEL1 is not the interface's");
-    interface.initialize(cpu, OtherBits::default());
+    interface.initialize(cpu, FoundMsrs::default());
     assert_eq!(cpu.model().rdmsr(0x187), Ok(0x0043_003C));
 }
 

@@ -65,6 +65,8 @@ pub struct Processor {
     interrupt_mode: InterruptMode,
     masks_on_delivery: bool,
     ignores_absent_msrs: bool,
+    /// What firmware writes at each resume.
+    firmware: Vec<(u32, u64)>,
     faulting: BTreeSet<FaultingAccess>,
     quirks: Vec<Quirk>,
     movements: Movements,
@@ -90,6 +92,7 @@ impl Processor {
             interrupt_mode: InterruptMode::default(),
             masks_on_delivery: false,
             ignores_absent_msrs: false,
+            firmware: Vec::new(),
             faulting: BTreeSet::new(),
             quirks: Vec::new(),
             movements: Movements::default(),
@@ -200,6 +203,16 @@ impl Processor {
         self.extra.lose_power();
         self.pending = false;
         self.apic.lose_power();
+        for (msr, value) in self.firmware.clone() {
+            // What the processor does not have, firmware does not set.
+            let _ = self.store(msr, value);
+        }
+    }
+
+    /// Sets what registers hold after each [loss of power](Self::lose_power), instead of the values of the reset.
+    /// Firmware, or a hypervisor that restores the state of a guest, writes them, whatever a [`Quirk`] refuses.
+    pub fn set_firmware(&mut self, values: impl IntoIterator<Item = (u32, u64)>) {
+        self.firmware = values.into_iter().collect();
     }
 
     /// Executes CPUID and returns \[eax, ebx, ecx, edx\].
@@ -253,14 +266,19 @@ impl Processor {
             Err(fault) => return self.note(Err(fault)),
         };
         let was_open = self.apic.delivers();
-        let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
-        let written = written.or_else(|| self.pmu.wrmsr(msr, value)).or_else(|| self.extra.wrmsr(msr, value));
+        let written = self.store(msr, value);
         if self.pmu.take_raised() {
             self.raise();
         }
         self.note_unmasked(was_open);
         let absent = if self.ignores_absent_msrs { Ok(()) } else { Err(GeneralProtection) };
         self.note(written.unwrap_or(absent))
+    }
+
+    /// Writes a register. Returns `None` if the processor does not have it.
+    fn store(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
+        let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
+        written.or_else(|| self.pmu.wrmsr(msr, value)).or_else(|| self.extra.wrmsr(msr, value))
     }
 
     /// Executes RDPMC at CPL 0.

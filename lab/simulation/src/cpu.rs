@@ -42,14 +42,16 @@ pub struct ModelCpu {
     first: Mutex<BTreeSet<(Access, u32)>>,
     /// By register, what an unguarded write may write.
     proven: Mutex<BTreeMap<u32, Proven>>,
+    /// Registers that software has written since the processor was reset.
+    written: Mutex<BTreeSet<u32>>,
     /// Whether an unguarded access panics unless it is in `first`.
     must_guard: AtomicBool,
     /// Accesses since a guarded one faulted, or [`NO_FAULT`].
     since_fault: AtomicU64,
 }
 
-/// What guarded writes have written to a register, or unguarded reads have found there: another program wrote it. What
-/// a guarded read has found proves nothing, because the value may be that of the reset or of a hypervisor.
+/// What guarded writes have written to a register, or unguarded reads have found there after another program wrote it.
+/// What a guarded read has found proves nothing, nor does the value of a reset, of firmware or of a hypervisor.
 #[derive(Default)]
 struct Proven {
     /// The bits that were set.
@@ -100,6 +102,7 @@ impl ModelCpu {
             asleep: AtomicBool::new(false),
             first: Mutex::default(),
             proven: Mutex::default(),
+            written: Mutex::default(),
             must_guard: AtomicBool::new(false),
             since_fault: AtomicU64::new(NO_FAULT),
         }
@@ -144,6 +147,24 @@ impl ModelCpu {
         if self.must_guard() {
             let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
             assert!(first.contains(&(access, number)), "{text} before a guarded access");
+        }
+    }
+
+    /// Takes the processor through a loss of power and the resume from it.
+    pub(crate) fn lose_power(&self) {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.model().lose_power();
+    }
+
+    /// Returns whether software has written a register since the reset.
+    fn is_written(&self, number: u32) -> bool {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).contains(&number)
+    }
+
+    /// Notes that software has written a register.
+    fn note_written(&self, number: u32) {
+        if self.must_guard() {
+            self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
     }
 
@@ -283,6 +304,7 @@ impl ModelCpu {
 
     /// Writes a register as another program does. The access is not counted. Returns whether the processor accepted it.
     pub fn write_foreign(&self, msr: u32, value: u64) -> bool {
+        self.note_written(msr);
         self.model().uncounted(|model| model.wrmsr(msr, value)).is_ok()
     }
 
@@ -383,6 +405,7 @@ impl GuardedCpu for ModelCpu {
         self.check_awake(&format_args!("a guarded wrmsr {:#x}", msr.address()));
         let outcome = self.attempted("try_wrmsr", |model| model.wrmsr(msr.address(), value));
         if outcome.is_ok() {
+            self.note_written(msr.address());
             self.note_proven(msr.address(), value);
         }
         self.guarded(Access::Write, msr.address(), outcome)
@@ -400,7 +423,9 @@ impl Cpu for ModelCpu {
         let access = format_args!("rdmsr {:#x}", msr.address());
         self.note(Access::Read, msr.address(), &access);
         let value = served(self.accessed().rdmsr(msr.address()), &access);
-        self.note_proven(msr.address(), value);
+        if self.is_written(msr.address()) {
+            self.note_proven(msr.address(), value);
+        }
         value
     }
 
@@ -408,6 +433,7 @@ impl Cpu for ModelCpu {
         let access = format_args!("wrmsr {:#x} {value:#x}", msr.address());
         self.note(Access::Write, msr.address(), &access);
         self.check_proven(msr.address(), value);
+        self.note_written(msr.address());
         served(self.accessed().wrmsr(msr.address(), value), &access);
     }
 

@@ -51,8 +51,8 @@ pub struct DsBuffers {
     precise: Option<Precise>,
     /// Address of the save area.
     area: u64,
-    /// Registers as they were found.
-    saved: SavedDebugStore,
+    /// Registers as they were found, since the first installation.
+    saved: Option<SavedDebugStore>,
     /// The registers are in use by the driver.
     installed: bool,
     /// Precise records fetched so far.
@@ -103,8 +103,7 @@ pub struct FetchedRecord {
 impl DsBuffers {
     /// Makes a Debug Store without branches, precise records or a save area.
     pub fn new() -> Self {
-        let saved = SavedDebugStore::default();
-        Self { branches: None, precise: None, area: 0, saved, installed: false, fetched: 0, was_full: false }
+        Self { branches: None, precise: None, area: 0, saved: None, installed: false, fetched: 0, was_full: false }
     }
 
     /// Adds branches of these modes for a subscriber, with an interrupt after `before` branches. Returns `None` if
@@ -132,7 +131,8 @@ impl DsBuffers {
         self.area = address;
     }
 
-    /// Takes the registers, and starts the recording of branches. No counter records precisely yet.
+    /// Takes the registers, and starts the recording of branches; after a wake the caller [starts it](Self::trace). No
+    /// counter records precisely yet.
     pub fn install(&mut self, cpu: &impl Cpu) {
         if let Some(precise) = &self.precise {
             put(cpu, word::PEBS_BUFFER_BASE, &precise.words, precise.format.least_size() as u64, precise.before);
@@ -140,8 +140,11 @@ impl DsBuffers {
         if let Some(branches) = &self.branches {
             put(cpu, word::BTS_BUFFER_BASE, &branches.words, size_of::<BtsRecord>() as u64, branches.before);
         }
-        self.saved = registers::take(cpu, self.area);
         self.installed = true;
+        if let Some(saved) = self.saved {
+            return registers::take_again(cpu, self.area, saved, self.branches.is_some());
+        }
+        self.saved = Some(registers::take(cpu, self.area));
         self.trace(cpu);
     }
 
@@ -154,7 +157,7 @@ impl DsBuffers {
         if let Some(precise) = &mut self.precise {
             precise.counters = CounterSet::NONE;
         }
-        registers::release(cpu, self.area, self.saved, self.precise.is_some());
+        registers::release(cpu, self.area, self.saved.unwrap_or_default(), self.precise.is_some());
         for word in word::BTS_BUFFER_BASE..=word::PEBS_INTERRUPT_THRESHOLD {
             cpu.set_save_area(word, 0);
         }
@@ -189,15 +192,16 @@ impl DsBuffers {
     /// Stops the recording of branches until [`trace`](Self::trace). The buffers must be installed.
     fn freeze_branches(&self, cpu: &impl Cpu) {
         if self.branches.is_some() {
-            registers::trace(cpu, Modes::default(), self.saved);
+            registers::trace(cpu, Modes::default(), self.saved.unwrap_or_default());
         }
     }
 
     /// Starts the recording of branches, unless they are paused or have no subscriber.
-    fn trace(&self, cpu: &impl Cpu) {
+    pub fn trace(&self, cpu: &impl Cpu) {
         if let (Some(branches), true) = (&self.branches, self.installed) {
             let on = branches.subscriber.is_some() && !branches.paused;
-            registers::trace(cpu, if on { branches.modes } else { Modes::default() }, self.saved);
+            let modes = if on { branches.modes } else { Modes::default() };
+            registers::trace(cpu, modes, self.saved.unwrap_or_default());
         }
     }
 

@@ -202,7 +202,8 @@ impl Sampler {
         });
     }
 
-    /// Puts the Debug Store of the current processor into use again after a sleep, before the counters start.
+    /// Puts the Debug Store of the current processor into use again after a sleep, and starts the counters. Branches
+    /// are recorded last: the bits that stop counters are set beside what the guarded accesses have found.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -212,6 +213,8 @@ impl Sampler {
         }
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(current.cpu()));
         self.start_precise(current, per_cpu, self.hal.cpu_counters(current.index()).counters(|state| state.active()));
+        self.hal.restore(current);
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.trace(current.cpu()));
     }
 
     /// Returns the destination of records that are fetched at `time`.

@@ -73,6 +73,25 @@ impl<E> Hal<E> {
         result
     }
 
+    /// Reads again the control registers of the current processor, which is `processor`, that other programs use too,
+    /// and tries what has changed since the last time: [`initialize`](Self::initialize) writes back what is found here.
+    /// The [first accesses](Self::access_first) were made. Does nothing while the processor is
+    /// [initialized](Self::is_initialized).
+    ///
+    /// # Errors
+    /// The fault of a register that the driver cannot do without.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub fn try_found(&self, processor: ProcessorIndex, cpu: &impl GuardedCpu) -> Result<(), Fault> {
+        if let Some(pmu) = self.pmu(processor).filter(|pmu| !pmu.is_initialized()) {
+            let first = FirstAccess::new(cpu, Phase::Write);
+            let interface = self.whole_interface_with(pmu);
+            pmu.snapshot.set_found(interface.try_found(&first, pmu.snapshot.found())?);
+        }
+        Ok(())
+    }
+
     /// Tries on the current processor, which is `processor`, what the start of `counter` will write for this state,
     /// except what lets it count, and restores the registers. The counter stands still; others may count. The first
     /// accesses were made.
@@ -170,7 +189,7 @@ impl<E> Hal<E> {
         if let Some(pmu) = self.pmu(processor) {
             let interface = self.whole_interface_with(pmu).access_first(first)?;
             pmu.snapshot.set_capabilities(interface.capabilities());
-            pmu.snapshot.set_others(interface.others(first)?);
+            pmu.snapshot.set_found(interface.found(first)?);
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ impl<E> Hal<E> {
         }
         let interface = self.whole_interface_with(pmu);
         pmu.clear_smm();
-        let saved = interface.initialize(current.cpu(), pmu.snapshot.others());
+        let saved = interface.initialize(current.cpu(), pmu.snapshot.found());
         if is_first {
             pmu.snapshot.set_saved(saved);
         }

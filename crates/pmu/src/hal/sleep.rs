@@ -55,7 +55,7 @@ impl<E> Hal<E> {
             pmu.disturbances.interrupt();
             let active = cpu_counters.counters(|state| state.active());
             cpu_counters.set_active(active, false);
-            pmu.snapshot.set_saved(self.whole_interface_with(pmu).initialize(current.cpu(), pmu.snapshot.others()));
+            pmu.snapshot.set_saved(self.whole_interface_with(pmu).initialize(current.cpu(), pmu.snapshot.found()));
             pmu.set_stale(CounterSet::NONE);
             self.program_extra_registers(current, active);
             self.start(current, active);

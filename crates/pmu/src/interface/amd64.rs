@@ -30,7 +30,7 @@ use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 use crate::topology;
 pub(crate) use generation::Generation;
 use global::Global;
@@ -171,9 +171,22 @@ impl Amd64 {
     }
 
     /// Reads the control register after the first accesses.
-    pub(super) fn others(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<OtherBits, Fault> {
+    pub(super) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Fault> {
         let global = self.global.map_or(Ok(0), |_| global::first_control(first))?;
-        Ok(OtherBits { global, fixed: 0 })
+        Ok(FoundMsrs { global, ..FoundMsrs::default() })
+    }
+
+    /// Tries the control register if it contains something else than before.
+    pub(super) fn try_found(
+        self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        found: FoundMsrs,
+        known: FoundMsrs,
+    ) -> Result<FoundMsrs, Fault> {
+        if let Some(global) = self.global.filter(|_| found.global != known.global) {
+            global.try_stopped(first)?;
+        }
+        Ok(found)
     }
 
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
@@ -287,15 +300,14 @@ impl ProfileInterface for Amd64 {
         self.bank.enabled(cpu)
     }
 
-    /// N writes for N counters; with PerfMonV2 one read and two more writes, because counters that other software left
-    /// frozen would not count. Saves the global control register.
-    fn initialize(&self, cpu: &impl Cpu, others: OtherBits) -> SavedMsrs {
+    /// N writes for N counters; with PerfMonV2 two more, because counters that other software left frozen would not
+    /// count.
+    fn initialize(&self, cpu: &impl Cpu, found: FoundMsrs) -> SavedMsrs {
         self.bank.clear(cpu);
         let Some(global) = self.global else { return SavedMsrs::default() };
-        let saved = global.tried(global::control(cpu), others);
-        global.stop(cpu, saved);
+        global.stop(cpu, found.global);
         global.thaw(cpu, self.bank.all);
-        SavedMsrs { global: saved, ..SavedMsrs::default() }
+        SavedMsrs { global: found.global, ..SavedMsrs::default() }
     }
 
     fn try_event(

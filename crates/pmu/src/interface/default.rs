@@ -4,7 +4,7 @@ use super::{Enabled, ProfileInterface, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::source::{ProfileSource, Source};
-use crate::state::{Active, CounterSet, CpuCounters, OtherBits, PerCpuPmu, SavedMsrs};
+use crate::state::{Active, CounterSet, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
 /// ProfileTime alone (HAL interface selection, section 4).
 pub const SOURCES: [ProfileSource; 1] =
@@ -31,7 +31,7 @@ impl ProfileInterface for Default {
         None
     }
 
-    fn initialize(&self, _cpu: &impl Cpu, _others: OtherBits) -> SavedMsrs {
+    fn initialize(&self, _cpu: &impl Cpu, _found: FoundMsrs) -> SavedMsrs {
         SavedMsrs::default()
     }
 

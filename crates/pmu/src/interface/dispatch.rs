@@ -8,7 +8,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::placement::Wanted;
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, SavedMsrs};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
 macro_rules! each {
     ($self:ident, $interface:ident => $call:expr) => {
@@ -81,8 +81,8 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.enabled(cpu))
     }
 
-    fn initialize(&self, cpu: &impl Cpu, others: OtherBits) -> SavedMsrs {
-        each!(self, interface => interface.initialize(cpu, others))
+    fn initialize(&self, cpu: &impl Cpu, found: FoundMsrs) -> SavedMsrs {
+        each!(self, interface => interface.initialize(cpu, found))
     }
 
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {

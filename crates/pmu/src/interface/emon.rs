@@ -38,7 +38,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, Place, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, Place, SavedMsrs};
 
 pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use metrics::UnitCounts;
@@ -324,26 +324,20 @@ impl ProfileInterface for Emon {
         })
     }
 
-    /// N writes for N general counters; from version 2 on two writes and one read more, with fixed counters another
-    /// write and another read, and with IA32_DEBUGCTL another read and, if it changes, another write. Counters outside
-    /// the interface keep counting.
-    fn initialize(&self, cpu: &impl Cpu, others: OtherBits) -> SavedMsrs {
+    /// N writes for N general counters; from version 2 on two writes more, with fixed counters another write, and with
+    /// IA32_DEBUGCTL one read and, if it changes, another write. Counters outside the interface keep counting.
+    fn initialize(&self, cpu: &impl Cpu, found: FoundMsrs) -> SavedMsrs {
         self.bank().clear(cpu);
         if !self.has_global_control() {
             return SavedMsrs::default();
         }
-        let tried = others.global | self.capabilities.own() | self.unit_bits();
-        let global = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL) & tried;
-        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, global & !self.capabilities.own());
-        let freeze = freeze::take(cpu, self.capabilities);
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, found.global & !self.capabilities.own());
+        let freeze = freeze::take(cpu, self.capabilities, found.debug);
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable());
-        let mut saved = SavedMsrs { global, fixed: 0, freeze };
         if !self.fixed().is_empty() {
-            let tried = others.fixed | fixed::every_field(self.capabilities) | self.unit_field();
-            saved.fixed = cpu.rdmsr(IA32_FIXED_CTR_CTRL) & tried;
-            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, saved.fixed));
+            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, found.fixed));
         }
-        saved
+        SavedMsrs { global: found.global, fixed: found.fixed, freeze }
     }
 
     fn excludes_smm(&self) -> bool {

@@ -24,7 +24,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::Wanted;
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, Place, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, Place, SavedMsrs};
 
 use assignment::Layout;
 use sources::{Event, Unit};
@@ -266,7 +266,7 @@ impl ProfileInterface for NetBurst {
     }
 
     /// One read, and one write for each counter, or for each of the thread: the other thread's counters keep counting.
-    fn initialize(&self, cpu: &impl Cpu, _others: OtherBits) -> SavedMsrs {
+    fn initialize(&self, cpu: &impl Cpu, _found: FoundMsrs) -> SavedMsrs {
         let thread = self.thread(cpu);
         let available = is_available(cpu);
         if available {

@@ -16,7 +16,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -108,7 +108,7 @@ impl ProfileInterface for P6 {
     }
 
     /// Two writes.
-    fn initialize(&self, cpu: &impl Cpu, _others: OtherBits) -> SavedMsrs {
+    fn initialize(&self, cpu: &impl Cpu, _found: FoundMsrs) -> SavedMsrs {
         BANK.clear(cpu);
         SavedMsrs::default()
     }

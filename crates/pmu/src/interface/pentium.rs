@@ -13,7 +13,7 @@ use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::ProfileSource;
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, SavedMsrs};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -90,7 +90,7 @@ impl ProfileInterface for Pentium {
     }
 
     /// One write.
-    fn initialize(&self, cpu: &impl Cpu, _others: OtherBits) -> SavedMsrs {
+    fn initialize(&self, cpu: &impl Cpu, _found: FoundMsrs) -> SavedMsrs {
         cpu.wrmsr(CESR, 0);
         SavedMsrs::default()
     }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Values of control registers that [`initialize`](crate::ProfileInterface::initialize) found on a processor.
+/// Values of control registers that [`release`](crate::ProfileInterface::release) restores on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SavedMsrs {
     /// Value of the global control register.
@@ -13,14 +13,15 @@ pub struct SavedMsrs {
     pub freeze: u64,
 }
 
-/// Bits that the control registers contained at the [first accesses](crate::first_access), and took again. Those
-/// outside the interface belong to other programs.
+/// Values that the control registers contained at the last [guarded accesses](crate::first_access), and took again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OtherBits {
-    /// Bits of the global control register.
+pub struct FoundMsrs {
+    /// Value of the global control register.
     pub global: u64,
-    /// Bits of the control register of the fixed counters.
+    /// Value of the control register of the fixed counters.
     pub fixed: u64,
+    /// Value of the debug control register.
+    pub debug: u64,
 }
 
 /// Known values of a processor, in shared memory.
@@ -32,8 +33,9 @@ pub struct PmuSnapshot {
     capabilities: AtomicU64,
     control: AtomicU64,
     fixed_control: AtomicU64,
-    other_global: AtomicU64,
-    other_fixed: AtomicU64,
+    found_global: AtomicU64,
+    found_fixed: AtomicU64,
+    found_debug: AtomicU64,
 }
 
 impl PmuSnapshot {
@@ -47,8 +49,9 @@ impl PmuSnapshot {
             capabilities: AtomicU64::new(capabilities),
             control: AtomicU64::new(0),
             fixed_control: AtomicU64::new(0),
-            other_global: AtomicU64::new(0),
-            other_fixed: AtomicU64::new(0),
+            found_global: AtomicU64::new(0),
+            found_fixed: AtomicU64::new(0),
+            found_debug: AtomicU64::new(0),
         }
     }
 
@@ -94,16 +97,21 @@ impl PmuSnapshot {
         self.freeze.store(saved.freeze, Ordering::Relaxed);
     }
 
-    /// Returns the bits that the first accesses have found and tried.
+    /// Returns the values that the last guarded accesses have found and tried.
     #[must_use]
-    pub fn others(&self) -> OtherBits {
-        OtherBits { global: self.other_global.load(Ordering::Relaxed), fixed: self.other_fixed.load(Ordering::Relaxed) }
+    pub fn found(&self) -> FoundMsrs {
+        FoundMsrs {
+            global: self.found_global.load(Ordering::Relaxed),
+            fixed: self.found_fixed.load(Ordering::Relaxed),
+            debug: self.found_debug.load(Ordering::Relaxed),
+        }
     }
 
-    /// Sets the bits that the first accesses have found and tried.
-    pub fn set_others(&self, others: OtherBits) {
-        self.other_global.store(others.global, Ordering::Relaxed);
-        self.other_fixed.store(others.fixed, Ordering::Relaxed);
+    /// Sets the values that guarded accesses have found and tried.
+    pub fn set_found(&self, found: FoundMsrs) {
+        self.found_global.store(found.global, Ordering::Relaxed);
+        self.found_fixed.store(found.fixed, Ordering::Relaxed);
+        self.found_debug.store(found.debug, Ordering::Relaxed);
     }
 
     /// Returns the [`Interface::capabilities`](crate::Interface::capabilities) of the processor.

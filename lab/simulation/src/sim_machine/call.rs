@@ -14,25 +14,25 @@ pub(super) const SUCCESS: u32 = 0;
 /// Calls of the engine to the machine that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// [`Platform::start_timers`].
+    /// [`Platform::start_timers`](engine::Platform::start_timers).
     StartTimers,
-    /// [`Platform::add_processor`].
+    /// [`Platform::add_processor`](engine::Platform::add_processor).
     AddProcessor,
-    /// [`Platform::reserve_counters`].
+    /// [`Platform::reserve_counters`](engine::Platform::reserve_counters).
     ReserveCounters,
-    /// [`Platform::free_counters`].
+    /// [`Platform::free_counters`](engine::Platform::free_counters).
     FreeCounters,
-    /// [`Platform::open_local_apic`].
+    /// [`Platform::open_local_apic`](engine::Platform::open_local_apic).
     OpenLocalApic,
-    /// [`Platform::begin_sampling`].
+    /// [`Platform::begin_sampling`](engine::Platform::begin_sampling).
     BeginSampling,
-    /// [`Platform::on_processor`].
+    /// [`Platform::on_processor`](engine::Platform::on_processor).
     PinThread,
-    /// [`Platform::ask_hal`].
+    /// [`Platform::ask_hal`](engine::Platform::ask_hal).
     AskHal,
-    /// [`Platform::configure_thread_profiling`].
+    /// [`Platform::configure_thread_profiling`](engine::Platform::configure_thread_profiling).
     ConfigureThreadProfiling,
-    /// [`Platform::release_thread_profiling`].
+    /// [`Platform::release_thread_profiling`](engine::Platform::release_thread_profiling).
     ReleaseThreadProfiling,
 }
 

@@ -28,7 +28,7 @@ impl SimMachine {
         engine.sampler().fall_asleep(self.current(processor), self.clock());
         self.processor(processor).set_asleep(true);
         if (0..self.processors()).all(|number| self.processor(number).is_asleep()) {
-            self.all().for_each(|cpu| cpu.model().lose_power());
+            self.all().for_each(ModelCpu::lose_power);
         }
     }
 

@@ -6,7 +6,7 @@ use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
-use crate::state::{CounterSet, CpuCounters, OtherBits, PerCpuPmu};
+use crate::state::{CounterSet, CpuCounters, PerCpuPmu};
 
 const PERF_CNTR_GLOBAL_STATUS: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS);
 const PERF_CNTR_GLOBAL_CTL: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_CTL);
@@ -115,6 +115,12 @@ impl Global {
         tried.and_then(|()| self.access_status(first)).map_err(needs_bits)
     }
 
+    /// Tries what the control register contains, without and with the driver's counters.
+    pub fn try_stopped(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+        let own = self.own.into_bits();
+        first.trying(PERF_CNTR_GLOBAL_CTL, |found| first.demand(PERF_CNTR_GLOBAL_CTL, found & !own))
+    }
+
     /// Accesses the registers of the status, as [`access_first`](Self::access_first) does.
     fn access_status(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
         first.read(PERF_CNTR_GLOBAL_STATUS)?;
@@ -134,11 +140,6 @@ impl Global {
         let control = cpu_counters.pmu.snapshot.control() & !self.own.into_bits() | ours.into_bits();
         cpu_counters.pmu.snapshot.set_control(control);
         set_control(cpu, control);
-    }
-
-    /// Returns the bits of `control` that the first accesses have tried.
-    pub const fn tried(self, control: u64, others: OtherBits) -> u64 {
-        control & (self.own.into_bits() | others.global)
     }
 
     /// Stops the driver's counters. The control register contains `control`.

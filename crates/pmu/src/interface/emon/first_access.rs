@@ -8,7 +8,7 @@ use super::{
 };
 use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
 use crate::interface::unmanaged::Counters;
-use crate::state::OtherBits;
+use crate::state::FoundMsrs;
 
 impl Emon {
     const fn examined_by(self, found: PerfCapabilities) -> Self {
@@ -51,12 +51,35 @@ impl Emon {
     }
 
     /// Reads the control registers after the first accesses.
-    pub(in crate::interface) fn others(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<OtherBits, Fault> {
+    pub(in crate::interface) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Fault> {
         if !self.has_global_control() {
-            return Ok(OtherBits::default());
+            return Ok(FoundMsrs::default());
         }
         let fixed = if self.fixed().is_empty() { 0 } else { first.read(IA32_FIXED_CTR_CTRL)? };
-        Ok(OtherBits { global: first.read(IA32_PERF_GLOBAL_CTRL)?, fixed })
+        let debug = freeze::found(first, self.capabilities)?;
+        Ok(FoundMsrs { global: first.read(IA32_PERF_GLOBAL_CTRL)?, fixed, debug })
+    }
+
+    /// Tries the control registers that contain something else than before, as the first accesses do. Of
+    /// IA32_DEBUGCTL it returns what was tried last if it does not take what it contains, so that it is left alone.
+    pub(in crate::interface) fn try_found(
+        self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        found: FoundMsrs,
+        known: FoundMsrs,
+    ) -> Result<FoundMsrs, Fault> {
+        if found.global != known.global {
+            first.trying(IA32_PERF_GLOBAL_CTRL, |found| {
+                first.write(IA32_PERF_GLOBAL_CTRL, found & !self.capabilities.own())
+            })?;
+        }
+        if found.fixed != known.fixed {
+            first.trying(IA32_FIXED_CTR_CTRL, |found| {
+                first.write(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, found))
+            })?;
+        }
+        let is_kept = found.debug == known.debug || freeze::try_found(first, self.capabilities).is_ok();
+        Ok(FoundMsrs { debug: if is_kept { found.debug } else { known.debug }, ..found })
     }
 
     /// Accesses the general counters, and tries the events with which they are [reset].

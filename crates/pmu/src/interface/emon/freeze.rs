@@ -16,7 +16,7 @@ use super::IA32_PERF_GLOBAL_STATUS;
 use super::capabilities::PmuCapabilities;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{FirstAccess, GuardedCpu};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::state::{CounterSet, PerCpuPmu};
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
@@ -40,6 +40,18 @@ pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuC
     }
 }
 
+/// Reads the register after the first accesses; 0 if [`take`] does not write it.
+pub fn found(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<u64, Fault> {
+    if capabilities.debug_control() { first.read(IA32_DEBUGCTL) } else { Ok(0) }
+}
+
+/// Tries what [`take`] will write beside what the register contains.
+pub fn try_found(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<(), Fault> {
+    first.trying(IA32_DEBUGCTL, |found| {
+        first.demand(IA32_DEBUGCTL, wanted(DebugCtl::from_bits(found), capabilities).into_bits())
+    })
+}
+
 /// Returns the register with the counters running through interrupts and standing still in SMM, as far as the processor
 /// can. The bits of last branch records belong to the program that records them.
 const fn wanted(found: DebugCtl, capabilities: PmuCapabilities) -> DebugCtl {
@@ -48,19 +60,38 @@ const fn wanted(found: DebugCtl, capabilities: PmuCapabilities) -> DebugCtl {
         .with_freeze_while_smm(found.freeze_while_smm() || capabilities.freeze_while_smm())
 }
 
+/// The bits that [`take`] changes.
+const OWN: u64 = DebugCtl::new().with_freeze_perfmon_on_pmi(true).with_freeze_while_smm(true).into_bits();
+
+/// The bits of a recording of branches, which a session may have started or ended since the guarded accesses.
+const BRANCHES: u64 = DebugCtl::new()
+    .with_tr(true)
+    .with_bts(true)
+    .with_btint(true)
+    .with_bts_off_os(true)
+    .with_bts_off_usr(true)
+    .into_bits();
+
 /// Lets the counters run through interrupts and stop in SMM, as far as the processor can. One read, and one write if a
-/// bit changes. Returns the bits that were changed.
-pub fn take(cpu: &impl Cpu, capabilities: PmuCapabilities) -> u64 {
+/// bit changes. Returns the bits to put back.
+///
+/// What is written was tried beside the bits that the guarded accesses have `found`. If a wake left others, even none
+/// of them, the register is left alone: [`compare`] notes what the counts then include, or lack.
+pub fn take(cpu: &impl Cpu, capabilities: PmuCapabilities, found: u64) -> u64 {
     if !capabilities.debug_control() {
         return 0;
     }
-    let found = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
-    let wanted = wanted(found, capabilities);
-    let changed = found.into_bits() ^ wanted.into_bits();
-    if changed != 0 {
-        cpu.wrmsr(IA32_DEBUGCTL, wanted.into_bits());
+    let wanted = wanted(DebugCtl::from_bits(found), capabilities).into_bits();
+    let now = cpu.rdmsr(IA32_DEBUGCTL);
+    let ended = found & !now & BRANCHES;
+    if (now | ended) & !OWN != found & !OWN {
+        return 0;
     }
-    changed
+    let control = wanted & !ended;
+    if now != control {
+        cpu.wrmsr(IA32_DEBUGCTL, control);
+    }
+    found ^ wanted
 }
 
 /// Compares the register with what [`take`] wrote, as far as its bits stop counters on an interrupt: one read.
