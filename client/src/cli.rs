@@ -49,10 +49,9 @@ pub use diff::{DiffArgs, DiffColumn, FailAbove, Work};
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
 pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, ScriptArgs};
-pub use record::{RecordArgs, StackArgs};
+pub use record::RecordArgs;
 pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
-pub use session::SessionArgs;
 pub use stat::{Aggregation, STAT_HELP, StatArgs};
 pub use top::TopArgs;
 

@@ -6,23 +6,27 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use agent::config::Profiles;
+use halprof::Driver;
 use halprof::counting::nearest;
 use halprof::event::{Malformed, SampledEvent};
-use protocol::{SampleRecord, flags, modes};
-use recording::Process;
+use protocol::{EventRequest, ProcessorSet, SampleRecord, StartHeader, flags, modes};
+use recording::{Limits, Process};
+use stacks::CallGraph;
 use thiserror::Error as ThisError;
 
 use super::costs::{Costs, Sampling};
 use super::points::Profiled;
 use crate::cli::names::Names;
-use crate::cli::{RecordArgs, SessionArgs, StackArgs};
 use crate::connection;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::real;
-use crate::recorder::SampleObserver;
+use crate::recorder::{SampleObserver, Tracing};
+use crate::sampled_event::RequestedEvent;
+use crate::sampling::{self, SamplingPlan, trace_plan};
 use crate::system::System;
-use crate::verb::{Context, export, record};
+use crate::verb::events::add;
+use crate::verb::export;
 
 /// Time between two looks at the driver.
 const LOOK: Duration = Duration::from_secs(1);
@@ -94,8 +98,11 @@ pub struct Taken {
 
 /// How profiles are taken.
 pub struct Profiling {
-    /// Arguments of a recording.
-    record: RecordArgs,
+    event: SampledEvent,
+    /// The file for the recording while a profile is taken.
+    output: PathBuf,
+    duration: Duration,
+    stacks: bool,
     sampling: Sampling,
 }
 
@@ -113,26 +120,23 @@ impl Profiling {
         let event = || config.event.clone();
         let names: Names<SampledEvent> =
             config.event.parse().map_err(|cause| ProfileError::Event { event: event(), cause })?;
-        if names.into_iter().count() > 1 {
+        let mut names = names.into_iter();
+        let (Some(sampled), None) = (names.next(), names.next()) else {
             return Err(ProfileError::Several { event: event() });
-        }
-        if names.into_iter().any(|one| one.interval.is_some()) {
+        };
+        if sampled.interval.is_some() {
             return Err(ProfileError::Interval { event: event() });
         }
-        if names.into_iter().any(|one| one.event.modes & modes::PRECISE != 0) {
+        if sampled.event.modes & modes::PRECISE != 0 {
             return Err(ProfileError::Precise { event: event() });
         }
-        let record = RecordArgs {
-            events: vec![names],
-            freq: config.frequency,
-            batch: None,
+        Ok(Self {
+            event: sampled.clone(),
             output: work_folder(config).join("profile.rec"),
-            max_size: None,
-            keep_last: None,
-            stacks: StackArgs { both: config.stacks, ..StackArgs::default() },
-            session: SessionArgs { all: true, duration: Some(config.duration), ..SessionArgs::default() },
-        };
-        Ok(Self { record, sampling: sampling(config) })
+            duration: config.duration,
+            stacks: config.stacks,
+            sampling: sampling(config),
+        })
     }
 
     /// Takes a profile, which ends early if `is_over` or if the driver is to be stopped.
@@ -140,7 +144,7 @@ impl Profiling {
     /// # Errors
     /// If the session does not start, or the recording cannot be written or read.
     pub fn take(&self, is_over: &dyn Fn() -> bool, system: &dyn System) -> Result<Taken, Error> {
-        let file = &self.record.output;
+        let file = &self.output;
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(|cause| ProfileError::Folder { path: folder.to_owned(), cause })?;
         }
@@ -150,21 +154,41 @@ impl Profiling {
         taken
     }
 
+    /// Returns the requests for the event: on a hybrid, one for each core type that has it.
+    fn events(&self, connection: &Driver) -> Result<Vec<EventRequest>, Error> {
+        let mut events = Vec::new();
+        for requested in RequestedEvent::of(&self.event, &ProcessorSet::EMPTY, connection)? {
+            add(&mut events, requested.request(self.sampling.frequency), connection.sources()?)?;
+        }
+        Ok(events)
+    }
+
     fn record(&self, is_over: &dyn Fn() -> bool, system: &dyn System) -> Result<Taken, Error> {
         let mut watch = Watch { is_over, system, next: Instant::now() };
-        let (mut input, mut out, mut err) = (io::empty(), io::sink(), io::sink());
-        let mut context = Context::new(Some(system), &mut input, &mut out, &mut err);
         let connection = connection::open(system)?;
-        let costs = Costs::of(&connection.info()?, 1);
+        let info = connection.info()?;
+        let events = self.events(&connection)?;
+        let header = StartHeader { flags: flags::YIELDS, ..StartHeader::EMPTY };
+        // If Windows refuses the trace session, the profile is of functions without callers.
+        let trace = || Tracing::start(system, &trace_plan(&header, &events, &info, None), CallGraph::Both).ok();
+        let tracing = self.stacks.then(trace).flatten();
+        let plan = SamplingPlan {
+            header,
+            events: &events,
+            duration: Some(self.duration),
+            command: &[],
+            output: Some(&self.output),
+            limits: Limits::default(),
+        };
         let begun = SystemTime::now();
-        let outcome = record::take(&self.record, flags::YIELDS, Some(&mut watch), &mut context, &connection)?;
+        let outcome = sampling::run(&plan, tracing, Some(&mut watch), &connection, system)?;
         drop(connection);
         let ended = SystemTime::now();
-        let pprof = export::to_pprof(&self.record.output)?;
+        let pprof = export::to_pprof(&self.output)?;
         let (samples, lost) = (outcome.record_counts.samples, outcome.lost().saturating_add(outcome.throttled()));
         let processors = real(outcome.processors.max(1) as u64);
         let time = ended.duration_since(begun).unwrap_or_default();
-        let cost = costs.profile(self.sampling, real(samples.saturating_add(lost)) / processors, time);
+        let cost = Costs::of(&info, 1).profile(self.sampling, real(samples.saturating_add(lost)) / processors, time);
         let [interrupts, accesses] = [cost.interrupts, cost.accesses].map(|each| nearest((each * processors).ceil()));
         let hidden = "the kernel's code has no names in profiles: Windows hides its addresses";
         let error = outcome.is_kernel_hidden.then(|| hidden.to_owned());

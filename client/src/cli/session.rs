@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use halprof::text::processors::ProcessorList;
-use protocol::RING;
+use protocol::{ProcessorSet, RING, StartHeader};
 
 use super::common::Force;
 use crate::{duration, number};
@@ -33,6 +33,19 @@ pub struct SessionArgs {
     /// The command and its arguments
     #[arg(trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+impl SessionArgs {
+    /// Returns the header of the session.
+    pub fn header(&self) -> StartHeader {
+        StartHeader {
+            flags: self.force.flags(),
+            ring: self.ring.unwrap_or_default(),
+            budget: self.budget.map_or(0, |percent| percent * 10),
+            processors: self.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
+            ..StartHeader::EMPTY
+        }
+    }
 }
 
 pub(super) fn ring(text: &str) -> Result<u32, String> {

@@ -12,6 +12,7 @@ use report::Reason;
 
 use super::*;
 use crate::cli::ShortRing;
+use crate::command::CommandError;
 use crate::driver_file::{DriverFileError, NotADriver, SignatureError};
 use crate::dump::DumpError;
 use crate::event_error::EventError;
@@ -21,8 +22,8 @@ use crate::recorder::Unwritten;
 use crate::system_error::{NotX86, SystemError};
 use crate::trace::TraceError;
 use crate::verb::{
-    AnnotateError, CommandError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, SelftestError,
-    TopologyError, Undone,
+    AnnotateError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, SelftestError, TopologyError,
+    Undone,
 };
 
 fn windows_says(code: i32) -> io::Error {

@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use halprof::text::processors::ranges;
-use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, SampleRecord};
+use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, SampleRecord, StartHeader};
 use recording::{Limits, Process};
 use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex, UNKNOWN_NAME};
 use serde::Serialize;
 
 use super::context::Context;
 use super::load::finder;
-use super::sampling::{self, Outcome, SamplingPlan};
 use crate::cli::BranchesArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::connection;
@@ -20,6 +19,7 @@ use crate::document::Document;
 use crate::error::Error;
 use crate::format::{address, bytes, counted, grouped, properties, real, seconds, table};
 use crate::recorder::SampleObserver;
+use crate::sampling::{self, Outcome, SamplingPlan};
 use crate::share;
 
 /// Names of the fields; the first line of `--csv`.
@@ -107,11 +107,10 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = connection::open(system)?;
     let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, ..EventRequest::EMPTY };
     let wanted = SamplingPlan {
-        flags: 0,
-        args: &args.session,
-        ring,
+        header: StartHeader { ring, ..args.session.header() },
         events: &[event],
-        batch: 0,
+        duration: args.session.duration,
+        command: &args.session.command,
         output: args.output.as_deref(),
         limits: Limits::default(),
     };

@@ -5,7 +5,6 @@ mod aggregate;
 mod annotate;
 mod branches;
 mod calls;
-mod command;
 mod context;
 mod control_area;
 mod diagnose;
@@ -25,9 +24,8 @@ mod losses;
 mod metrics;
 mod query;
 mod read;
-pub mod record;
+mod record;
 mod report;
-mod sampling;
 mod script;
 mod search;
 mod selection;
@@ -77,7 +75,6 @@ use {
 #[cfg(test)]
 pub use {
     annotate::AnnotateError,
-    command::CommandError,
     events::DetachedError,
     install::{InstallError, Undone},
     load::RecordingError,

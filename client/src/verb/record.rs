@@ -5,46 +5,32 @@ mod call_stacks;
 pub use self::call_stacks::explained;
 use halprof::Driver;
 use halprof::event::role::Role;
-use halprof::event::{SampledEvent, resolve};
 use halprof::source::{SourceInfo, Sources};
 use halprof::text::processors;
 use halprof::text::unavailable::Unavailable;
 use pmu::Source;
-use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, modes};
+use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, StartHeader, modes};
 use recording::Kept;
 
 use super::context::Context;
 use super::events::add;
 use super::interval;
-use super::sampling::{self, Outcome, SamplingPlan, is_precise};
 use crate::cli::RecordArgs;
 use crate::connection;
 use crate::error::Error;
 use crate::event_error::EventError;
 use crate::format::{bytes, grouped, seconds, text};
-use crate::recorder::SampleObserver;
+use crate::sampled_event::{RequestedEvent, TIME_UNITS};
+use crate::sampling::{self, Outcome, SamplingPlan, is_precise};
 use crate::share::{self, percent};
 
 /// Roles of the event that is sampled without `-e`: the first that the machine supports.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 
-/// Units of ProfileTime per second, and in a millisecond, the unit of the kernel's timers.
-const TIME_UNITS: u32 = 10_000_000;
-const TIMER_UNIT: u32 = 10_000;
-
-/// An event as the user named it.
-struct RequestedEvent {
-    source: SourceInfo,
-    core_type: u32,
-    modes: u32,
-    counters: u32,
-    interval: Option<u32>,
-}
-
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = connection::open(system)?;
-    let outcome = take(args, 0, None, context, &connection)?;
+    let outcome = take(args, context, &connection)?;
     context.command_code = Some(outcome.exit_code);
     for note in outcome.notes() {
         context.warn(&note)?;
@@ -53,26 +39,24 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     Ok(outcome.exit_code)
 }
 
-/// Records with these additional [flags](protocol::flags) of the session.
-pub fn take(
-    args: &RecordArgs,
-    flags: u32,
-    observer: Option<&mut dyn SampleObserver>,
-    context: &mut Context,
-    connection: &Driver,
-) -> Result<Outcome, Error> {
+fn take(args: &RecordArgs, context: &mut Context, connection: &Driver) -> Result<Outcome, Error> {
     let system = context.system()?;
     let events = events(args, context, connection)?;
     if args.session.command.is_empty() && args.session.duration.is_none() {
         let processors = args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
         context.warn(&format!("[ recording {processors} to {}; Ctrl-C ends it ]", args.output.display()))?;
     }
-    let batch = args.batch.unwrap_or_default();
-    let ring = sampling::ring(&args.session, &events, connection)?;
-    let (session, output, limits) = (&args.session, Some(&*args.output), args.limits());
-    let plan = SamplingPlan { args: session, flags, ring, events: &events, batch, output, limits };
+    let header = StartHeader { batch: args.batch.unwrap_or_default(), ..args.session.header() };
+    let plan = SamplingPlan {
+        header,
+        events: &events,
+        duration: args.session.duration,
+        command: &args.session.command,
+        output: Some(&args.output),
+        limits: args.limits(),
+    };
     let tracing = call_stacks::start(args, &events, connection, context)?;
-    sampling::run(&plan, tracing, observer, connection, system)
+    sampling::run(&plan, tracing, None, connection, system)
 }
 
 /// Returns the requests for the events that the user named, or for the default event. Tells the user where an interval
@@ -81,7 +65,7 @@ pub fn events(args: &RecordArgs, context: &mut Context, connection: &Driver) -> 
     let sources = connection.sources()?;
     let mut events = Vec::new();
     for requested in requested(args, connection)? {
-        let request = request(&requested, args.freq);
+        let request = requested.request(args.freq);
         if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
             let SourceInfo { name, minimum, maximum, .. } = requested.source;
             let used = request.interval;
@@ -119,16 +103,8 @@ fn requested(args: &RecordArgs, connection: &Driver) -> Result<Vec<RequestedEven
     }
     let processors = args.session.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let mut requested = Vec::new();
-    for SampledEvent { event, interval } in args.events.iter().flatten() {
-        requested.extend(resolve(&event.source, event.modes, &processors, connection)?.into_iter().map(|found| {
-            RequestedEvent {
-                source: found.source,
-                core_type: found.core_type,
-                modes: event.modes,
-                counters: if event.counters == 0 { found.counters } else { event.counters },
-                interval: *interval,
-            }
-        }));
+    for event in args.events.iter().flatten() {
+        requested.extend(RequestedEvent::of(event, &processors, connection)?);
     }
     Ok(requested)
 }
@@ -148,33 +124,6 @@ fn default_line(event: &EventRequest, sources: &Sources, connection: &Driver) ->
 
 fn is_time(event: &EventRequest) -> bool {
     event.source == Source::TIME.0
-}
-
-/// Creates the request for an event. An interval that the user named is fixed; otherwise, it is adjusted to
-/// `frequency`. The interval of a timer is a whole number of milliseconds and is never adjusted.
-fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
-    let RequestedEvent { source, core_type, modes, counters, interval } = requested;
-    if source.id == Source::TIME.0 {
-        let wanted = interval.unwrap_or_else(|| TIME_UNITS / frequency.max(1));
-        let interval = wanted.clamp(source.minimum, source.maximum).next_multiple_of(TIMER_UNIT);
-        let [core_type, modes, counters] = [*core_type, *modes, *counters];
-        return EventRequest { source: source.id, modes, interval, core_type, counters, ..EventRequest::EMPTY };
-    }
-    let (interval, frequency) = match interval {
-        Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
-        None => (source.interval, frequency),
-    };
-    EventRequest {
-        source: source.id,
-        modes: *modes,
-        interval,
-        frequency,
-        core_type: *core_type,
-        counters: *counters,
-        event: source.event,
-        extra: source.extra,
-        ..EventRequest::EMPTY
-    }
 }
 
 /// Prints how many samples were recorded and how many were not.

@@ -18,10 +18,11 @@ use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, St
 use serde::Serialize;
 
 use super::context::Context;
+use super::diff;
 use super::diff::SavedStat;
 use super::events::labelled_events;
-use super::{command, diff};
 use crate::cli::{FailAbove, StatArgs};
+use crate::command;
 use crate::connection;
 use crate::counts::{EventCount, by_event, mark_notes};
 use crate::document::{Document, write_json, write_json_line};

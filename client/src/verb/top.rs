@@ -17,7 +17,6 @@ use self::screen::Screen;
 use self::state::{Event, TopState};
 use super::context::Context;
 use super::record;
-use super::sampling::{self, SamplingPlan};
 use crate::cli::TopArgs;
 use crate::connection;
 use crate::error::Error;
@@ -25,6 +24,7 @@ use crate::exit::Exit;
 use crate::format::{grouped, seconds};
 use crate::output::Output;
 use crate::recorder::SampleObserver;
+use crate::sampling::{self, SamplingPlan};
 use crate::share::percent;
 use crate::system::System;
 
@@ -36,13 +36,11 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = connection::open(system)?;
     let record_args = args.record();
     let events = record::events(&record_args, context, &connection)?;
-    let ring = sampling::ring(&record_args.session, &events, &connection)?;
     let plan = SamplingPlan {
-        flags: 0,
-        args: &record_args.session,
-        ring,
+        header: record_args.session.header(),
         events: &events,
-        batch: 0,
+        duration: None,
+        command: &[],
         output: None,
         limits: Limits::default(),
     };

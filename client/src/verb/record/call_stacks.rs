@@ -14,10 +14,10 @@ use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::grouped;
 use crate::recorder::{TraceResult, Tracing};
-use crate::ring;
+use crate::sampling::trace_plan;
 use crate::share::{self, percent};
 use crate::system::win32;
-use crate::trace::{TraceError, TraceLosses, TracePlan};
+use crate::trace::{TraceError, TraceLosses};
 use crate::verb::context::Context;
 
 /// Share of the samples without a call stack from which on a message says what to do.
@@ -64,10 +64,7 @@ pub fn start(
     context: &mut Context,
 ) -> Result<Option<Tracing>, Error> {
     let Some(graph) = args.stacks.graph() else { return Ok(None) };
-    let processors = connection.info()?.processors;
-    let sampled = args.session.processors.map_or(u64::from(processors), |list| list.0.iter().count() as u64);
-    let samples_per_second = ring::samples_per_second(events).saturating_mul(sampled);
-    let plan = TracePlan { samples_per_second, processors, file: args.stacks.etl.clone() };
+    let plan = trace_plan(&args.session.header(), events, &connection.info()?, args.stacks.etl.clone());
     match Tracing::start(context.system()?, &plan, graph) {
         Ok(tracing) => Ok(Some(tracing)),
         Err(error) if plan.file.is_some() => Err(NoTraceFile(error).into()),

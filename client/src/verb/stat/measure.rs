@@ -12,10 +12,10 @@ use protocol::{CountRecord, EventRequest, StartHeader};
 use thiserror::Error as ThisError;
 
 use crate::cli::StatArgs;
+use crate::command;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::system::System;
-use crate::verb::command;
 
 /// Longest time until Ctrl-C is noticed, if no command runs that ends with it.
 const ATTENTION: Duration = Duration::from_millis(50);

@@ -1,16 +1,16 @@
-//! Runs a session that samples, for `record` and `branches`.
+//! Runs a session that samples, for the verbs and the agent.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use halprof::core_types::CoreTypeInfo;
 use halprof::{Driver, Started};
-use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, ProcessorSet, StartHeader, modes};
+use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, modes};
 use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, Session, Summary};
 
-use super::command;
-use crate::cli::SessionArgs;
+use crate::command;
 use crate::disturbance::{self, Disturbance};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -22,6 +22,7 @@ use crate::recorder::{self, Recorder, RecorderSetup, SampleObserver, TraceResult
 use crate::ring;
 use crate::share;
 use crate::system::System;
+use crate::trace::TracePlan;
 
 /// Number of checks for the end of the command after Ctrl-C; together with the pauses they take about a second.
 const MAX_POLLS: u32 = 20;
@@ -142,33 +143,32 @@ impl Outcome {
 
 /// Parameters of a session that samples.
 pub struct SamplingPlan<'a> {
-    /// Processors, duration and command.
-    pub args: &'a SessionArgs,
-    /// [Flags](protocol::flags) of the session, beside those of `args`.
-    pub flags: u32,
-    /// Capacity of the ring of each processor in records.
-    pub ring: u32,
+    /// Flags, processors, budget and precise records per interrupt; the capacity of each ring in records, or 0 for one
+    /// that fits the expected rate.
+    pub header: StartHeader,
     /// Events to sample.
     pub events: &'a [EventRequest],
-    /// Precise records per interrupt; zero means one.
-    pub batch: u32,
+    /// When it ends, at the latest.
+    pub duration: Option<Duration>,
+    /// The command that runs meanwhile, if any.
+    pub command: &'a [OsString],
     /// The file to write, if any.
     pub output: Option<&'a Path>,
     /// How much of it is kept.
     pub limits: Limits,
 }
 
-/// Returns the capacity of the ring of each processor in records: the one that the user chose, or one for the expected
-/// rate of the samples.
-pub fn ring(args: &SessionArgs, events: &[EventRequest], connection: &Driver) -> Result<u32, Error> {
-    if let Some(chosen) = args.ring {
-        return Ok(chosen);
-    }
-    let processors = match &args.processors {
-        Some(list) => u32::try_from(list.0.iter().count()).unwrap_or(u32::MAX),
-        None => connection.info()?.processors,
-    };
-    Ok(ring::capacity(events, processors))
+/// Returns the processors of a session.
+fn processors(header: &StartHeader, info: &InfoReply) -> Vec<u32> {
+    let chosen: Vec<u32> = header.processors.iter().collect();
+    if chosen.is_empty() { (0..info.processors).take(PROCESSOR_WORDS * 64).collect() } else { chosen }
+}
+
+/// Returns what a trace session of call stacks has to hold.
+pub fn trace_plan(header: &StartHeader, events: &[EventRequest], info: &InfoReply, file: Option<PathBuf>) -> TracePlan {
+    let sampled = processors(header, info).len() as u64;
+    let samples_per_second = ring::samples_per_second(events).saturating_mul(sampled);
+    TracePlan { samples_per_second, processors: info.processors, file }
 }
 
 /// Starts a session, fetches its samples until its end, and stops it; the trace session too, if there is one.
@@ -186,11 +186,16 @@ pub fn run(
     let mut processes = Processes::default();
     let kernel = processes.query_kernel(&*source, Instant::now());
 
-    let started = connection.start(&header(plan), plan.events)?;
-    let session = session_block(plan, &info, started.clock, connection)?;
+    let processors = processors(&plan.header, &info);
+    let ring = match plan.header.ring {
+        0 => ring::capacity(plan.events, u32::try_from(processors.len()).unwrap_or(u32::MAX)),
+        chosen => chosen,
+    };
+    let started = connection.start(&StartHeader { ring, ..plan.header }, plan.events)?;
+    let session = session_block(plan, processors, &info, started.clock, connection)?;
     let is_kernel_hidden = processes.is_kernel_hidden();
     let setup = RecorderSetup { system, source, processes, limits: plan.limits, tracing };
-    let sampling = Sampling { plan, connection, started, session, setup, is_kernel_hidden };
+    let sampling = Sampling { plan, ring, connection, started, session, setup, is_kernel_hidden };
     sampling.run(kernel, observer).inspect_err(|_| {
         // The first error is reported. A session that cannot be stopped ends when the handle is closed.
         let _ = connection.stop_all(started.session);
@@ -200,6 +205,7 @@ pub fn run(
 /// A session that has started.
 struct Sampling<'a> {
     plan: &'a SamplingPlan<'a>,
+    ring: u32,
     connection: &'a Driver,
     started: Started,
     session: Session,
@@ -210,13 +216,21 @@ struct Sampling<'a> {
 impl Sampling<'_> {
     /// Samples until the end of the session, and writes the file.
     fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
-        let Self { plan: SamplingPlan { args, ring, output, .. }, connection, started, session, setup, .. } = self;
+        let Self {
+            plan: SamplingPlan { command, duration, output, .. },
+            ring,
+            connection,
+            started,
+            session,
+            setup,
+            ..
+        } = self;
         let system = setup.system;
         // An existing recording is moved only after the command has started.
         let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
         let begin = Instant::now();
-        let command = (!args.command.is_empty()).then(|| command::start(&args.command)).transpose();
-        let mut child = command.inspect_err(|_| {
+        let child = (!command.is_empty()).then(|| command::start(command)).transpose();
+        let mut child = child.inspect_err(|_| {
             if let Some((path, file)) = &file {
                 recorder::remove_if_empty(file, path);
             }
@@ -229,9 +243,9 @@ impl Sampling<'_> {
             recorder.track_command(child.id());
         }
         // For each record in a ring there can be one that reports lost records.
-        let max_left = 2 * u64::from(*ring) * session.processors.len() as u64;
+        let max_left = 2 * u64::from(ring) * session.processors.len() as u64;
         recorder.fetch(connection.sample_stream(started.session), max_left);
-        let until = args.duration.map(|duration| begin + duration);
+        let until = duration.map(|duration| begin + duration);
         let end = sample(&mut recorder, child.as_mut(), until, system)?;
         let elapsed = begin.elapsed();
         let records = connection.stop_all(started.session)?;
@@ -275,7 +289,7 @@ impl Sampling<'_> {
             running,
             old_file,
             trace,
-            ring: *ring,
+            ring,
             is_kernel_hidden: self.is_kernel_hidden,
         })
     }
@@ -319,25 +333,19 @@ fn wait_for_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
     None
 }
 
-fn header(plan: &SamplingPlan) -> StartHeader {
-    let args = plan.args;
-    StartHeader {
-        flags: plan.flags | args.force.flags(),
-        ring: plan.ring,
-        budget: args.budget.map_or(0, |percent| percent * 10),
-        batch: plan.batch,
-        processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
-        ..StartHeader::EMPTY
-    }
-}
-
 /// Returns whether the processor itself records the event.
 pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }
 
-fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: &Driver) -> Result<Session, Error> {
-    let SamplingPlan { args, events, batch, .. } = plan;
+fn session_block(
+    plan: &SamplingPlan,
+    processors: Vec<u32>,
+    info: &InfoReply,
+    clock: u64,
+    connection: &Driver,
+) -> Result<Session, Error> {
+    let SamplingPlan { header, command, events, .. } = plan;
     let sources = connection.sources()?;
     let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -348,10 +356,6 @@ fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: 
         interval: event.interval,
         frequency: event.frequency,
         core_type: event.core_type,
-    };
-    let processors: Vec<u32> = match &args.processors {
-        Some(list) => list.0.iter().collect(),
-        None => (0..info.processors).take(PROCESSOR_WORDS * 64).collect(),
     };
     let core_type = |one: &CoreTypeInfo| CoreTypeProcessors {
         core_type: one.number,
@@ -364,11 +368,11 @@ fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: 
         driver: connection.driver_version(),
         processor: identity.brand.unwrap_or(identity.vendor),
         computer: std::env::var("COMPUTERNAME").ok(),
-        command: command::words(&args.command),
+        command: command::words(command),
         clock,
         core_types: connection.core_types()?.iter().map(core_type).collect(),
         processors,
-        batch: if events.iter().any(is_precise) { (*batch).max(1) } else { 0 },
+        batch: if events.iter().any(is_precise) { header.batch.max(1) } else { 0 },
         events: events.iter().map(event).collect(),
         part: 0,
     })
