@@ -53,9 +53,16 @@ fn is_known_form(name: &str, index: usize) -> bool {
             .any(|form| after.strip_prefix('$').is_some_and(|rest| rest.starts_with(form)))
 }
 
+/// Expansions of a parameter pack by rvalue reference, by reference and by pointer.
+const PACKS: [&str; 3] = ["DpO", "DpR", "DpP"];
+
+/// Demangles a name of the Itanium ABI. cpp_demangle 0.4 drops most references and pointers when it expands a parameter
+/// pack, so these names have no parameters, and it writes a comma in front of an empty pack.
 fn itanium(name: &str) -> Option<String> {
     let options = cpp_demangle::DemangleOptions::default().no_return_type();
-    cpp_demangle::Symbol::new(name).ok()?.demangle(&options).ok()
+    let options = if PACKS.iter().any(|pack| name.contains(pack)) { options.no_params() } else { options };
+    let demangled = cpp_demangle::Symbol::new(name).ok()?.demangle(&options).ok()?;
+    Some(demangled.replace(", >", ">"))
 }
 
 #[cfg(test)]
@@ -97,6 +104,8 @@ mod tests {
         for (name, wanted) in [
             ("_ZN2ns1fEi", "ns::f(int)"),
             ("__ZN2ns1fEi", "ns::f(int)"),
+            ("_Z1fIiJEEvv", "f<int>()"),
+            ("_Z1fIiJi1aEEvDpOT0_", "f<int, int, a>"),
             ("_ZN3app5inner17h0123456789abcdefE", "app::inner"),
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             ("?f@ns@@YAXH@Z", "ns::f(int)"),
