@@ -2,6 +2,10 @@
 
 #include <benchmark/benchmark.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "bench_work.h"
 
 static void BM_instructions(benchmark::State& state) {
@@ -21,5 +25,16 @@ static void BM_branches(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_branches)->Iterations(4);
+
+// Two threads whose regions overlap: no region ends before both have begun.
+static void BM_overlap(benchmark::State& state) {
+  static std::atomic<int> begun(0);
+  for (auto _ : state) {
+    const int own = ++begun;
+    while (begun < (own + 1) / 2 * 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    bench_execute(BENCH_INSTRUCTIONS, 500);
+  }
+}
+BENCHMARK(BM_overlap)->Threads(2)->Iterations(1);
 
 BENCHMARK_MAIN();

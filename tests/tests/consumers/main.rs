@@ -35,6 +35,10 @@ fn scripts() -> [ThreadScript; 2] {
     [unkind, kind].map(|scheduling| ThreadScript { scheduling, ..ThreadScript::default() })
 }
 
+/// Options of google/benchmark: without the benchmark of two threads, and that one alone.
+const ONE_THREAD: &str = "--benchmark_filter=-BM_overlap";
+const TWO_THREADS: &str = "--benchmark_filter=BM_overlap";
+
 /// Runs a program on a machine with the driver.
 fn run(lab: &mut Lab, name: &str, script: &ThreadScript, arguments: &[&str]) -> ProgramOutput {
     lab.run_scheduled(&program(name), script, arguments).unwrap().0
@@ -59,7 +63,8 @@ const GOOGLE: [&str; 2] = ["google-benchmark-dll.exe", "google-benchmark-static.
 fn google_benchmark_prints_the_counts_of_the_model() {
     let mut lab = with_driver();
     for (name, script) in GOOGLE.iter().zip(scripts()) {
-        let arguments = ["--benchmark_format=json", "--benchmark_perf_counters=INSTRUCTIONS,BRANCHES,DISTURBED"];
+        let counters = "--benchmark_perf_counters=INSTRUCTIONS,BRANCHES,DISTURBED";
+        let arguments = ["--benchmark_format=json", counters, ONE_THREAD];
         let ran = run(&mut lab, name, &script, &arguments).success().unwrap();
         assert!(!ran.err.contains("not exact"), "{}", ran.err);
         let rows = benchmarks(&ran.out);
@@ -73,6 +78,13 @@ fn google_benchmark_prints_the_counts_of_the_model() {
             assert_eq!(found, [instructions, branches, 0.0], "{name}: {row}\n{}", ran.err);
         }
     }
+    // All threads share one pair of readings, so that a thread may subtract what the other one has stored.
+    let arguments = ["--benchmark_format=json", "--benchmark_perf_counters=INSTRUCTIONS,DISTURBED", TWO_THREADS];
+    let ran = run(&mut lab, GOOGLE[0], &ThreadScript::default(), &arguments).success().unwrap();
+    let row = &benchmarks(&ran.out)["BM_overlap/iterations:1/threads:2"];
+    assert!(row["DISTURBED"].as_f64().unwrap() > 0.0, "{row}\n{}", ran.err);
+    assert!(ran.err.contains("not exact: threads of a benchmark share one pair of readings"), "{}", ran.err);
+    assert!(ran.err.contains("halprof: 2 of 2 regions were disturbed"), "{}", ran.err);
     lab.finish().unwrap();
 }
 
@@ -80,7 +92,7 @@ fn google_benchmark_prints_the_counts_of_the_model() {
 fn google_benchmark_reports_every_region_that_is_not_exact() {
     let mut lab = with_driver();
     let script = ThreadScript { missing: vec!["ReadThreadProfilingData".to_owned()], ..ThreadScript::default() };
-    let arguments = ["--benchmark_format=json", "--benchmark_perf_counters=INSTRUCTIONS,DISTURBED"];
+    let arguments = ["--benchmark_format=json", "--benchmark_perf_counters=INSTRUCTIONS,DISTURBED", ONE_THREAD];
     let ran = run(&mut lab, GOOGLE[0], &script, &arguments).success().unwrap();
     let lines = ran.err.lines().filter(|line| line.starts_with("halprof: the counts of a region are not exact: "));
     assert_eq!(lines.count(), 3, "{}", ran.err);
