@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, env, ffi::OsStr, fs, path::PathBuf, process::Co
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{run, workspace::Workspace};
+use crate::{files, run, workspace::Workspace};
 
 use super::install;
 
@@ -16,6 +16,9 @@ const PUBLIC_API: &str = "0.52.0";
 /// Packages that are published, each after those that it depends on.
 const PUBLISHED: [&str; 7] = ["x86-defs", "debug-store", "pmu", "protocol", "events", "halprof", "halprof-criterion"];
 
+/// Version of the packages.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Packages whose interfaces are listed in `public-api.txt`: those that programs depend on directly.
 const LISTED: [&str; 2] = ["halprof", "halprof-criterion"];
 
@@ -25,14 +28,17 @@ const UPDATE: &str = "HALPROF_UPDATE_GENERATED";
 /// Packages the crates, and compares their listings.
 pub fn run(workspace: &Workspace) -> Result<()> {
     let mut package = workspace.cargo("package");
-    package.args(["--quiet", "--locked", "--allow-dirty"]);
+    // Cargo's own verification takes a package that it has unpacked before in the home of the user instead of a newer
+    // one with the same version.
+    package.args(["--quiet", "--locked", "--allow-dirty", "--no-verify"]);
     for name in PUBLISHED {
         package.args(["--package", name]);
     }
     // The target directory of the workspace has the driver's package in the folder that cargo would use.
     run::verbose(package.env("CARGO_TARGET_DIR", packaging(workspace)))?;
+    build(workspace)?;
     for name in PUBLISHED {
-        println!("{name}: {} bytes as a package", package_size(workspace, name)?);
+        println!("{name}: {} bytes as a package", files::read(&package_file(workspace, name))?.len());
     }
     let path = install(workspace, "cargo-public-api", PUBLIC_API)?;
     LISTED.iter().try_for_each(|name| compare(workspace, name, &path))
@@ -43,11 +49,37 @@ fn packaging(workspace: &Workspace) -> PathBuf {
     workspace.tools().join("crates")
 }
 
-/// Returns the size of the file that would be uploaded.
-fn package_size(workspace: &Workspace, name: &str) -> Result<u64> {
-    let version = env!("CARGO_PKG_VERSION");
-    let file = packaging(workspace).join("package").join(format!("{name}-{version}.crate"));
-    Ok(fs::metadata(&file).with_context(|| format!("cargo wrote no {}", file.display()))?.len())
+/// Returns the file that would be uploaded.
+fn package_file(workspace: &Workspace, name: &str) -> PathBuf {
+    packaging(workspace).join("package").join(format!("{name}-{VERSION}.crate"))
+}
+
+/// Unpacks the packages, and builds each from its files and those of the others alone.
+fn build(workspace: &Workspace) -> Result<()> {
+    let folder = packaging(workspace).join("unpacked");
+    files::remove_folder(&folder)?;
+    files::make_folder(&folder)?;
+    for name in PUBLISHED {
+        let mut unpack = Command::new("tar");
+        // Cargo gives all files the same time, by which a later build would not notice a change: -m is the time of now.
+        unpack.arg("-xzmf").arg(package_file(workspace, name)).arg("-C").arg(&folder);
+        run::quiet(&mut unpack)?;
+    }
+    files::write(&folder.join("Cargo.toml"), manifest())?;
+    files::copy(&workspace.root().join("Cargo.lock"), &folder.join("Cargo.lock"))?;
+    // One by one: a package has no features that only another one enables.
+    PUBLISHED.iter().try_for_each(|name| {
+        let mut build = workspace.cargo("build");
+        build.args(["--quiet", "--package", name]).current_dir(&folder);
+        run::verbose(build.env("CARGO_TARGET_DIR", packaging(workspace).join("built")))
+    })
+}
+
+/// Returns the manifest of a workspace in which the packages need each other instead of what is published.
+fn manifest() -> String {
+    let members = PUBLISHED.map(|name| format!("\"{name}-{VERSION}\"")).join(", ");
+    let patches = PUBLISHED.map(|name| format!("{name}.path = \"{name}-{VERSION}\"\n")).concat();
+    format!("[workspace]\nresolver = \"3\"\nmembers = [{members}]\n\n[patch.crates-io]\n{patches}")
 }
 
 /// Compares the public items of a package with its listing.
