@@ -60,6 +60,13 @@ pub enum Quirk {
         /// The bits.
         bits: u64,
     },
+    /// WRMSR writes these bits as one: they stick.
+    Sets {
+        /// Address of the register.
+        register: u32,
+        /// The bits.
+        bits: u64,
+    },
     /// The register reads as zero and ignores writes.
     Ignores {
         /// Address of the register.
@@ -77,6 +84,7 @@ impl Quirk {
             Self::Faults { register, bits } if register == msr && value & bits != 0 => Err(GeneralProtection),
             Self::FaultsAtZero { register } if register == msr && value == 0 => Err(GeneralProtection),
             Self::Drops { register, bits } if register == msr => Ok(Some(value & !bits)),
+            Self::Sets { register, bits } if register == msr => Ok(Some(value | bits)),
             Self::Ignores { register } if register == msr => Ok(None),
             _ => Ok(Some(value)),
         }
