@@ -4,7 +4,9 @@
 //! about a sampled address is known about a caller. Its address is the one before the return address, because a call
 //! can be the last instruction of a function, or of an inlined one. The innermost caller in user mode of code in kernel
 //! mode did not call it: an interrupt or a fault came at its address, or a `syscall` is before it in the same function.
-//! Its address is the recorded one.
+//! Its address is the recorded one. Code in kernel mode that a fault or an interrupt has interrupted is taken for a
+//! call: Windows' stacks have addresses alone, and only the unwind information of the kernel's image says which
+//! functions are entered by an interrupt.
 
 use std::borrow::Cow;
 
