@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bench_protocol::Random;
 use engine::{ClientId, Completion, Engine, Request};
+use model::Ledger;
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
     STATUS_PRIVILEGE_NOT_HELD, STATUS_SUCCESS,
@@ -77,6 +78,11 @@ pub struct Episode<'a> {
     pub(crate) pace: u64,
     /// The time before the last request.
     pub(crate) before: u64,
+    /// Under a hypervisor, the ledgers of the processors before the last start, which executed a loop.
+    pub(crate) before_start: Vec<Ledger>,
+    /// The ledgers of the processors that were added, afterwards, and whether at most one session began there: the loop
+    /// of a second one is among the events of the first.
+    pub(crate) added: Vec<(u32, Ledger, bool)>,
     /// The steps so far, if they are wanted.
     pub(crate) trace: Option<&'a Mutex<Vec<String>>>,
 }
@@ -135,6 +141,8 @@ impl<'a> Episode<'a> {
             step: 0,
             pace: 0,
             before: 0,
+            before_start: Vec::new(),
+            added: Vec::new(),
             trace,
         };
         (0..HANDLES).for_each(|slot| episode.open(slot));
@@ -200,6 +208,9 @@ impl<'a> Episode<'a> {
         let client = ClientId(self.handle(slot).id);
         let expected = self.expected_status(slot, code, output);
         self.before = engine::Platform::clock(&self.machine).0;
+        if code == Code::Start as u32 && self.is_guest() {
+            self.before_start = self.machine.all().map(|cpu| cpu.model().ledger().clone()).collect();
+        }
         let mut is_direct = false;
         let direct = protocol::find(code).is_some_and(|spec| spec.method == Method::OutDirect);
         let completion = if direct {

@@ -214,6 +214,9 @@ impl Episode<'_> {
             return;
         }
         self.machine.add_processor(&mut self.engine);
+        let added = self.machine.active() - 1;
+        let is_alone = self.sessions.iter().filter(|session| session.runs()).count() <= 1;
+        self.added.push((added, self.machine.processor(added).model().ledger().clone(), is_alone));
         self.stats.added += 1;
         if self.sleep == Sleep::FallingAsleep {
             self.machine.fall_asleep_on(&self.engine, self.machine.active() - 1);
