@@ -113,8 +113,8 @@ fn metrics_follow_from_the_counts_of_the_same_run() {
     lab.finish().unwrap();
 }
 
-/// The program is in another phase while the group with the cache misses has counters: everything occurs a hundred times
-/// as often. Its misses must not be divided by the instructions of the other group's turns.
+/// The program is in another phase while the group with the cache misses has counters: everything occurs a hundred
+/// times as often. Its misses must not be divided by the instructions of the other group's turns.
 fn a_metric_divides_counts_of_the_same_turns(lab: &mut Lab) {
     const MISSES: (u16, u8) = (0x2E, 0x41);
     const FACTOR: u32 = 100;
