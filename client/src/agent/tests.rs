@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use agent::config::Config;
 use agent::{Family, Snapshot, Value};
 use halprof::{Driver, ServiceState};
-use model::{Accesses, Mode};
+use model::{Accesses, Mode, Selected};
 use protocol::{EventRequest, StartHeader, flags, modes};
 
 use super::counting::Counting;
@@ -185,6 +185,27 @@ fn counts_are_those_that_occurred_and_turns_are_extrapolated() {
         assert!(share < 1.0, "{key:?}");
     }
     assert_eq!(counting.totals.iter().count(), 13);
+}
+
+/// In every second turn, 100 times as many events occur. The misses of each are 5 per thousand instructions, and so are
+/// those of a metric whose events had counters in the same turns.
+#[test]
+fn the_events_of_a_metric_are_those_of_one_group() {
+    let config = config("[counting]\nmetrics = [\"IPC\", \"TopdownL1\", \"Cache_MPKI\"]\n");
+    let scene = Scene::new("skylake-u-6500u", 1);
+    let mut counting = Counting::new(&config, &scene.system).unwrap();
+    counting.attend(scene.now()).unwrap();
+    counting.read(scene.now());
+    for turn in 0..40 {
+        let of_event = |selected: Selected| if (selected.event, selected.umask) == (0x2E, 0x41) { 5 } else { 1_000 };
+        let times = if turn % 2 == 0 { 1 } else { 100 };
+        scene.machine.sim().run(0, Mode::User, &|selected| times * of_event(selected));
+        scene.turn();
+    }
+    counting.read(Duration::from_secs(10));
+    assert!(counting.totals.iter().any(|(_, total)| total.running < total.enabled), "no events take turns");
+    let misses = counting.metrics.iter().find(|metric| metric.name == "Cache_MPKI").unwrap().value.unwrap();
+    assert!((misses - 5.0).abs() < 0.01, "{misses} misses in 1,000 instructions");
 }
 
 #[test]
