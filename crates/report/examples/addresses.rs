@@ -5,23 +5,24 @@
 //! cargo run -p report --example addresses -- 20000 images.rec numpy.libs/openblas.dll
 //! ```
 
+mod session;
+
 use std::error::Error;
 use std::fs::File;
 use std::{env, fs};
 
 use object::read::pe::PeFile64;
 use object::{Object as _, ObjectSection as _, SectionKind};
-use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
-use recording::{Module, Process, RecordedEvent, Session, Summary, Writer};
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
+use recording::{Module, Process, Summary, Writer};
 use report::PeHeaders;
+use session::{INTERVAL, SOURCE, session};
 
 /// Address of the first module, and the distance between two.
 const BASE: u64 = 0x7FF8_0000_0000;
 const SPACING: u64 = 0x1000_0000;
 
 const PROCESS: u32 = 4;
-const SOURCE: u32 = 25;
-const INTERVAL: u32 = 100_003;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -58,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             break;
         }
     }
-    let mut writer = Writer::new(File::create(output)?, &session())?;
+    let mut writer = Writer::new(File::create(output)?, &session(1))?;
     writer.process(&Process { id: PROCESS, created: Some(1), name: "images.exe".to_owned(), modules })?;
     samples.chunks(recording::MAX_SAMPLES).try_for_each(|batch| writer.samples(batch))?;
     writer.finish(&Summary {
@@ -84,29 +85,5 @@ fn sample(time: u64, ip: u64) -> CounterSample {
         mode: Mode::User,
         pebs_sequence: 0,
         cookie: 0,
-    }
-}
-
-fn session() -> Session {
-    Session {
-        created_unix_ms: 1_767_225_600_000,
-        client: "0.1.0".to_owned(),
-        driver: "0.1.0".to_owned(),
-        processor: "Synthetic".to_owned(),
-        computer: None,
-        command: Vec::new(),
-        clock: 10_000_000,
-        processors: vec![0],
-        batch: 0,
-        part: 0,
-        core_types: Vec::new(),
-        events: vec![RecordedEvent {
-            source: SOURCE,
-            name: "TotalCycles".to_owned(),
-            modes: modes::BOTH,
-            interval: INTERVAL,
-            frequency: 0,
-            core_type: 0,
-        }],
     }
 }

@@ -9,14 +9,17 @@
 //! cargo run --release -p report --example synthetic -- 1000000 big.txt    (in the format of `perf script`)
 //! ```
 
+mod session;
+
 use std::env;
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
-use recording::{CallStack, Module, Process, RecordedEvent, SampleStack, Session, StackEnd, Summary, Writer};
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
+use recording::{CallStack, Module, Process, SampleStack, StackEnd, Summary, Writer};
+use session::{CLOCK, INTERVAL, SOURCE, session};
 
 const MODULES: u64 = 50;
 const ADDRESSES: u64 = 20_000;
@@ -36,13 +39,9 @@ const CALLERS_OF_LEVEL: u64 = 256;
 
 const PROCESSES: u32 = 8;
 const PROCESSORS: u32 = 16;
-const INTERVAL: u32 = 100_003;
 
 /// Samples per write: as many as `record` collects for a block.
 const BATCH: usize = recording::MAX_SAMPLES;
-
-/// Units of time per second.
-const CLOCK: u64 = 10_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -62,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn recording(mut samples: impl Iterator<Item = CounterSample>, frames: u64, file: File) -> Result<(), Box<dyn Error>> {
-    let mut writer = Writer::new(file, &session())?;
+    let mut writer = Writer::new(file, &session(PROCESSORS))?;
     for id in 0..PROCESSES {
         let modules = (0..MODULES).map(module).collect();
         writer.process(&Process { id: 4 * (id + 1), created: Some(1), name: format!("program{id}.exe"), modules })?;
@@ -126,31 +125,6 @@ fn module(number: u64) -> Module {
     }
 }
 
-fn session() -> Session {
-    let name = "TotalCycles".to_owned();
-    Session {
-        created_unix_ms: 1_767_225_600_000,
-        client: "0.1.0".to_owned(),
-        driver: "0.1.0".to_owned(),
-        processor: "Synthetic".to_owned(),
-        computer: None,
-        command: Vec::new(),
-        clock: CLOCK,
-        processors: (0..PROCESSORS).collect(),
-        batch: 0,
-        part: 0,
-        core_types: Vec::new(),
-        events: vec![RecordedEvent {
-            source: 25,
-            name,
-            modes: modes::BOTH,
-            interval: INTERVAL,
-            frequency: 0,
-            core_type: 0,
-        }],
-    }
-}
-
 /// An endless sequence of samples.
 struct Samples {
     random: SplitMix,
@@ -172,7 +146,7 @@ impl Iterator for Samples {
             process,
             thread: process + 1,
             processor: u32::try_from(self.random.below(PROCESSORS.into())).ok()?,
-            source: 25,
+            source: SOURCE,
             interval: INTERVAL,
             kind: CounterKind::Sample,
             mode: Mode::User,

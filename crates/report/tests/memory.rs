@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
+#[path = "../examples/session/mod.rs"]
+mod session;
+
 use std::io::{self, Cursor};
 
-use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
-use recording::{Module, Process, RecordedEvent, Session, Summary, Writer};
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
+use recording::{Module, Process, Summary, Writer};
 use report::{Contents, Detail, Filter, SymbolFinder, SymbolIndex, pprof};
+use session::{INTERVAL, SOURCE, session};
 
 #[global_allocator]
 static HEAP: dhat::Alloc = dhat::Alloc;
@@ -16,35 +20,12 @@ const PLACES: u32 = 150_000;
 
 const PROCESS: u32 = 8;
 const BASE: u64 = 0x1_4000_0000;
-const SOURCE: u32 = 25;
 
 fn recording() -> Vec<u8> {
-    let event = RecordedEvent {
-        source: SOURCE,
-        name: "TotalCycles".to_owned(),
-        modes: modes::BOTH,
-        interval: 100_003,
-        frequency: 0,
-        core_type: 0,
-    };
-    let session = Session {
-        created_unix_ms: 1_767_225_600_000,
-        client: "0.1.0".to_owned(),
-        driver: "0.1.0".to_owned(),
-        processor: "Example Processor".to_owned(),
-        computer: None,
-        command: Vec::new(),
-        clock: 10_000_000,
-        processors: vec![0],
-        batch: 0,
-        part: 0,
-        core_types: Vec::new(),
-        events: vec![event],
-    };
     let size = 16 * PLACES;
     let path = "C:\\app\\app.exe".to_owned();
     let app = Module { base: BASE, size: size.into(), path, timestamp: 7, image_size: size, debug: None };
-    let mut writer = Writer::new(Vec::new(), &session).unwrap();
+    let mut writer = Writer::new(Vec::new(), &session(1)).unwrap();
     writer.process(&Process { id: PROCESS, created: None, name: "app.exe".to_owned(), modules: vec![app] }).unwrap();
     let samples: Vec<SampleRecord> = (0..PLACES).map(|place| sample(BASE + u64::from(16 * place)).into()).collect();
     for block in samples.chunks(recording::MAX_SAMPLES) {
@@ -63,7 +44,7 @@ fn sample(ip: u64) -> CounterSample {
         thread: PROCESS + 1,
         processor: 0,
         source: SOURCE,
-        interval: 100_003,
+        interval: INTERVAL,
         kind: CounterKind::Sample,
         mode: Mode::User,
         pebs_sequence: 0,

@@ -1,5 +1,8 @@
 //! A small recording for the tests.
 
+#[path = "../../examples/session/mod.rs"]
+mod synthetic;
+
 use std::io::Cursor;
 
 use protocol::{
@@ -20,18 +23,11 @@ pub const NT: u64 = 0xFFFF_F800_0000_0000;
 
 pub fn session() -> Session {
     Session {
-        created_unix_ms: 1_767_225_600_000,
-        client: "0.1.0".to_owned(),
-        driver: "0.1.0".to_owned(),
         processor: "Example Processor".to_owned(),
         computer: Some("WS1".to_owned()),
         command: vec!["C:\\app\\app.exe".to_owned(), "--fast".to_owned()],
-        clock: 10_000_000,
-        processors: vec![0, 1],
-        batch: 0,
-        part: 0,
-        core_types: Vec::new(),
         events: vec![event(CYCLES, "TotalCycles", 100_003), event(MISSES, "BranchMispredictions", 1009)],
+        ..synthetic::session(2)
     }
 }
 

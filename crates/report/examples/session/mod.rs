@@ -1,0 +1,35 @@
+//! The session of recordings that no machine made.
+
+use protocol::modes;
+use recording::{RecordedEvent, Session};
+
+/// The source of the event, and its interval.
+pub const SOURCE: u32 = 25;
+pub const INTERVAL: u32 = 100_003;
+/// Ticks of the clock in a second.
+pub const CLOCK: u64 = 10_000_000;
+
+/// Returns a session that sampled cycles on these processors.
+pub fn session(processors: u32) -> Session {
+    Session {
+        created_unix_ms: 1_767_225_600_000,
+        client: "0.1.0".to_owned(),
+        driver: "0.1.0".to_owned(),
+        processor: "Synthetic".to_owned(),
+        computer: None,
+        command: Vec::new(),
+        clock: CLOCK,
+        processors: (0..processors).collect(),
+        batch: 0,
+        part: 0,
+        core_types: Vec::new(),
+        events: vec![RecordedEvent {
+            source: SOURCE,
+            name: "TotalCycles".to_owned(),
+            modes: modes::BOTH,
+            interval: INTERVAL,
+            frequency: 0,
+            core_type: 0,
+        }],
+    }
+}
