@@ -5,24 +5,19 @@
 use std::io;
 use std::ptr::null_mut;
 
+use halprof::windows::registry;
 use windows_sys::Wdk::System::SystemInformation::{NtQuerySystemInformation, SystemCodeIntegrityInformation};
 use windows_sys::Win32::Foundation::RtlNtStatusToDosError;
-use windows_sys::Win32::System::Registry::RRF_RT_REG_SZ;
 use windows_sys::Win32::System::WindowsProgramming::{
     CODEINTEGRITY_OPTION_DEBUGMODE_ENABLED, CODEINTEGRITY_OPTION_ENABLED, CODEINTEGRITY_OPTION_PREPRODUCTION_BUILD,
     CODEINTEGRITY_OPTION_TEST_BUILD, CODEINTEGRITY_OPTION_TESTSIGN, SYSTEM_CODEINTEGRITY_INFORMATION,
 };
 
-use super::convert::narrow;
-use super::registry;
 use crate::system::CodeIntegrity;
 
 /// Options under which the kernel accepts test signatures.
 const TEST: u32 =
     CODEINTEGRITY_OPTION_TESTSIGN | CODEINTEGRITY_OPTION_TEST_BUILD | CODEINTEGRITY_OPTION_PREPRODUCTION_BUILD;
-
-/// Maximum length of the options of the boot loader in UTF-16 units.
-const LONGEST_OPTIONS: usize = 1024;
 
 /// Returns what the kernel checks when it loads a driver. A debugger that was attached at boot turns the check off.
 pub fn query() -> io::Result<CodeIntegrity> {
@@ -58,7 +53,6 @@ fn options() -> io::Result<u32> {
 
 /// Returns the options that the boot loader passed to the kernel, in capital letters; `None` if they are unknown.
 fn boot_options() -> Option<String> {
-    let mut text = [0_u16; LONGEST_OPTIONS];
-    registry::read("SYSTEM\\CurrentControlSet\\Control", "SystemStartOptions", RRF_RT_REG_SZ, &mut text)?;
-    Some(narrow(&text).to_string_lossy().to_uppercase())
+    let text = registry::text("SYSTEM\\CurrentControlSet\\Control", "SystemStartOptions")?;
+    Some(text.to_string_lossy().to_uppercase())
 }

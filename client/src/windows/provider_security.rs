@@ -45,7 +45,7 @@ const _: () = {
 
 /// Returns the descriptor; `None` if there is none.
 pub fn read() -> io::Result<Option<Vec<u8>>> {
-    registry::read_bytes(REGISTRY_KEY, VALUE_NAME)
+    halprof::windows::registry::bytes(REGISTRY_KEY, VALUE_NAME)
 }
 
 /// Sets the descriptor.

@@ -7,14 +7,11 @@
 use std::ffi::OsString;
 use std::os::windows::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
 
 use windows_sys::Win32::Foundation::MAX_PATH;
-use windows_sys::Win32::System::Registry::{
-    HKEY_LOCAL_MACHINE, RRF_NOEXPAND, RRF_RT_REG_EXPAND_SZ, RRF_RT_REG_SZ, RegGetValueW,
-};
 use windows_sys::Win32::System::SystemInformation::GetSystemWindowsDirectoryW;
-use windows_sys::core::{PCWSTR, w};
+
+use super::registry;
 
 /// Length of a path in UTF-16 units, with the terminating zero.
 const LONGEST: usize = MAX_PATH as usize;
@@ -25,7 +22,7 @@ const SYSTEM_DRIVE: &str = "%SystemDrive%";
 /// Returns the folder for data of all users, which is usually `C:\ProgramData\halprof`. It need not exist.
 #[must_use]
 pub fn program_data() -> Option<PathBuf> {
-    let text = read(w!("SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\ProfileList"), w!("ProgramData"))?;
+    let text = registry::text("SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\ProfileList", "ProgramData")?;
     let text = text.into_string().ok()?;
     let path = match text.get(..SYSTEM_DRIVE.len()) {
         Some(variable) if variable.eq_ignore_ascii_case(SYSTEM_DRIVE) => {
@@ -41,7 +38,7 @@ pub fn program_data() -> Option<PathBuf> {
 /// Returns the folder for programs, which is usually `C:\Program Files\halprof`. It need not exist.
 #[must_use]
 pub fn program_files() -> Option<PathBuf> {
-    absolute(Path::new(&read(w!("SOFTWARE\\Microsoft\\Windows\\CurrentVersion"), w!("ProgramFilesDir"))?))
+    absolute(Path::new(&registry::text("SOFTWARE\\Microsoft\\Windows\\CurrentVersion", "ProgramFilesDir")?))
 }
 
 fn absolute(folder: &Path) -> Option<PathBuf> {
@@ -55,19 +52,6 @@ fn windows() -> Option<PathBuf> {
     let length = unsafe { GetSystemWindowsDirectoryW(units.as_mut_ptr(), MAX_PATH) };
     let path = units.get(..usize::try_from(length).ok()?)?;
     Some(Path::new(&OsString::from_wide(path)).to_owned()).filter(|path| path.is_absolute())
-}
-
-/// Reads a text of a key below HKEY_LOCAL_MACHINE. Its variables are not expanded.
-fn read(key: PCWSTR, value: PCWSTR) -> Option<OsString> {
-    const KIND: u32 = RRF_RT_REG_SZ | RRF_RT_REG_EXPAND_SZ | RRF_NOEXPAND;
-    let mut units = [0_u16; LONGEST];
-    let mut size = u32::try_from(size_of_val(&units)).ok()?;
-    // SAFETY: both names are constants with a terminating zero, no type is requested, and the buffer has the given size
-    // and takes any bytes.
-    let error = unsafe {
-        RegGetValueW(HKEY_LOCAL_MACHINE, key, value, KIND, null_mut(), units.as_mut_ptr().cast(), &raw mut size)
-    };
-    (error == 0).then(|| OsString::from_wide(units.split(|unit| *unit == 0).next().unwrap_or_default()))
 }
 
 #[cfg(test)]

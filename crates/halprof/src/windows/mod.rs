@@ -4,6 +4,7 @@ mod device;
 mod folders;
 mod memory;
 mod privilege;
+pub mod registry;
 mod service;
 mod threads;
 mod version;
