@@ -100,18 +100,23 @@ pub struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// Returns the maximum number of samples in a profile for the Firefox Profiler.
+    /// Checks that each option belongs to the format: one without effect would not be noticed.
     ///
     /// # Errors
-    /// If an option does not belong to the format.
-    pub fn max_samples(&self) -> Result<u64, ExportOptionError> {
+    /// If one does not.
+    pub fn check(&self) -> Result<(), ExportOptionError> {
         if self.max_samples.is_some() && self.format != ExportFormat::Firefox {
             return Err(ExportOptionError::MaxSamples);
         }
         if self.pid && self.format != ExportFormat::Folded {
             return Err(ExportOptionError::Pid);
         }
-        Ok(self.max_samples.unwrap_or(DEFAULT_SAMPLES))
+        Ok(())
+    }
+
+    /// Returns the maximum number of samples in a profile for the Firefox Profiler.
+    pub fn max_samples(&self) -> u64 {
+        self.max_samples.unwrap_or(DEFAULT_SAMPLES)
     }
 }
 

@@ -22,11 +22,11 @@ use crate::output::OutputError;
 const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, Column::Address];
 
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
-    let max_samples = args.max_samples()?;
+    args.check()?;
     let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
     let mut thinned = None;
     to(args.output.as_deref(), &loaded, context, |out, path| {
-        thinned = write(args, max_samples, &loaded, out, path)?;
+        thinned = write(args, &loaded, out, path)?;
         Ok(())
     })?;
     if let Some(thinned) = thinned.filter(|thinned| thinned.step > 1) {
@@ -65,7 +65,7 @@ pub fn to(
 /// Writes the recording in a format. Returns how many samples are in it, if there is a maximum.
 fn write(
     args: &ExportArgs,
-    max_samples: u64,
+
     loaded: &LoadedRecording,
     out: &mut dyn Write,
     path: Option<&Path>,
@@ -73,7 +73,7 @@ fn write(
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
     let written = match args.format {
         ExportFormat::Firefox => {
-            let thinned = firefox(contents, symbol_index, filter, max_samples, loaded.reopen(path)?, out);
+            let thinned = firefox(contents, symbol_index, filter, args.max_samples(), loaded.reopen(path)?, out);
             return Ok(Some(thinned.map_err(|error| loaded.export_error(error, path))?));
         }
         ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.reopen(path)?, out),
