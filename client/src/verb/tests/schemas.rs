@@ -176,15 +176,11 @@ fn the_readme_lists_every_schema() {
 
 /// Returns an output of the first client of each schema.
 fn examples() -> Vec<Value> {
-    let example = |name: &str| {
-        let path = json_schemas::path(name);
-        let example = path.parent().unwrap().join("examples").join(path.file_name().unwrap());
-        let text = fs::read_to_string(&example).unwrap_or_else(|_| panic!("{name} needs {}", example.display()));
-        let example: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(example["schema"], name);
-        example
-    };
-    schemas().into_keys().map(example).collect()
+    let path = json_schemas::path("halprof.stat/1").with_file_name("examples").join("outputs.json");
+    let outputs: Vec<Value> = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let names: Vec<&str> = outputs.iter().map(|output| output["schema"].as_str().unwrap()).collect();
+    assert_eq!(names, schemas().into_keys().collect::<Vec<_>>(), "{} has one of each", path.display());
+    outputs
 }
 
 /// Programs that read what earlier clients printed find its members, with their types, in what is printed today. What

@@ -270,8 +270,9 @@ impl StandIn {
 
     /// Returns the output of the client of the first version, with the state of this machine.
     fn info(&self) -> Ran {
-        let mut info: Value =
-            serde_json::from_str(include_str!("../../../../docs/schemas/examples/info-1.json")).unwrap();
+        let outputs: Vec<Value> =
+            serde_json::from_str(include_str!("../../../../docs/schemas/examples/outputs.json")).unwrap();
+        let mut info = outputs.into_iter().find(|output| output["schema"] == "halprof.info/1").unwrap();
         info["counters_reserved"] = self.session.into();
         info["hypervisor"] = "Hyper-V or one that is compatible; this is a virtual machine".into();
         if !self.pmu {
