@@ -62,8 +62,7 @@ fn selected(name: &str, bench: &Bench, event: RawEvent) -> Result<u64, HalError>
 /// (Intel's event files), two unit masks at once on family 15h (Linux, `amd_get_event_constraints_f15h`).
 fn is_uncounted(name: &str, event: u8, umask: u8, support: Support) -> bool {
     match (name, event, support) {
-        ("nehalem-920", 0, Support::NoCounter) => umask == 0,
-        ("haswell-4710mq" | "sapphire-rapids-2475x" | "intel-hybrid", 0, Support::NoCounter) => {
+        ("nehalem-920" | "haswell-4710mq" | "sapphire-rapids-2475x" | "intel-hybrid", 0, Support::NoCounter) => {
             (1..=3).contains(&umask)
         }
         ("bulldozer-fx8150", 0x31, Support::NoCounter) => umask.count_ones() > 1,
