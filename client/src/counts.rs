@@ -59,7 +59,8 @@ pub struct EventCount {
     pub session: u64,
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// Name of the source, on a hybrid with the core type of the processors.
+    /// Name of the source, or the one that the user gave the row (`name=`); on a hybrid with the core type of the
+    /// processors.
     pub name: String,
     /// Core type of the processors, on a hybrid.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,6 +41,8 @@ EVENTS
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
     cpu/event=0xCD,umask=0x01,ldlat=30/p           loads of 30 cycles or more;
                                                    also offcore_rsp=, frontend=
+    r1c2, cpu/r1c2/, cpu/INST_RETIRED.ANY/         number as a register value,
+                                                   and a name among the terms
   with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number samples nothing, or something else. A term
   counters=0x3 allows only counters 0 and 1.

@@ -33,7 +33,8 @@ SYMBOLS
   recorded path of the module, beside the recording, and in the path of the
   environment variable _NT_SYMBOL_PATH, which can name symbol servers:
     srv*C:\\symbols*https://msdl.microsoft.com/download/symbols
-  A folder can be a symbol store too, with one tier or two, and file.ptr.
+  A folder can be a symbol store too, with one tier or two, file.ptr, and packed
+  files (app.pd_).
   Only files of the recorded build are used. An image can name a file with its
   symbols (.gnu_debuglink). Code without a name is MODULE+OFFSET, with one row
   for each function that the image describes. A function with (+2 folded)

@@ -36,7 +36,7 @@ pub struct SelectionArgs {
     /// Only samples of this time since the start: 1s-2s, 1.5s- or -250ms
     #[arg(long, value_name = "FROM-TO", allow_hyphen_values = true)]
     pub time: Option<TimeRange>,
-    /// A folder with symbols; can be repeated
+    /// A folder with symbols, or a symbol store; can be repeated
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
 }

@@ -31,6 +31,8 @@ EVENTS
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
     cpu/event=0xB7,umask=0x01,offcore_rsp=0x10001/ also frontend=0x15
     cpu/event=0xC2,umask=0x01,name=slots/          gives the row the name slots
+    r1c2, cpu/r1c2/, cpu/INST_RETIRED.ANY/         number as a register value,
+                                                   and a name among the terms
   with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number counts nothing, or something else. The
   driver knows on which counters most events count; .\\client query EVENT says so.

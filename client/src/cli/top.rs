@@ -61,7 +61,7 @@ pub struct TopArgs {
     /// Rows of each event in text
     #[arg(long, value_name = "N", default_value = "20", value_parser = number::rows)]
     pub limit: usize,
-    /// A folder with symbols; can be repeated
+    /// A folder with symbols, or a symbol store; can be repeated
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
     #[command(flatten)]
