@@ -203,7 +203,7 @@ fn the_events_of_a_metric_are_those_of_one_group() {
         scene.turn();
     }
     counting.read(Duration::from_secs(10));
-    assert!(counting.totals.iter().any(|(_, total)| total.running < total.enabled), "no events take turns");
+    assert!(counting.totals.iter().any(|(_, total)| total.times.running < total.times.enabled), "no events take turns");
     let misses = counting.metrics.iter().find(|metric| metric.name == "Cache_MPKI").unwrap().value.unwrap();
     assert!((misses - 5.0).abs() < 0.01, "{misses} misses in 1,000 instructions");
 }
