@@ -1,5 +1,8 @@
 //! The command line.
 
+pub mod duration;
+pub mod number;
+
 mod agent;
 mod annotate;
 mod branches;
@@ -34,7 +37,6 @@ use halprof::text::processors::ProcessorList;
 use pmu::Kind;
 
 use crate::exit;
-use crate::number;
 use event_list::EventList;
 use names::Names;
 

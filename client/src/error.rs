@@ -3,6 +3,11 @@
 //! Each area of the client defines its own errors next to its code and implements [`UserError`] for them. This module
 //! knows none of them.
 
+pub mod event_error;
+pub mod reason;
+pub mod refusal;
+pub mod system_error;
+
 use std::error::Error as StdError;
 use std::fmt::{self, Write};
 
@@ -12,8 +17,8 @@ use halprof::source::SourceError;
 use halprof::{OpenError, Refusal, RequestError};
 use thiserror::Error as ThisError;
 
+use crate::error::refusal::remedy as remedy_of_refusal;
 use crate::exit::Exit;
-use crate::refusal::remedy as remedy_of_refusal;
 
 /// An error that a user can read. Its `Display` text says what happened, its sources say why. A thread can return it.
 pub trait UserError: StdError + Send + Sync + 'static {

@@ -40,11 +40,11 @@ pub use self::shared::Shared;
 use self::threads::FakeThread;
 pub use self::trace::{FakeEvent, FakeTrace};
 pub use self::volume::FakeVolume;
-use crate::known_work::{CALLS, Function, KnownWork};
+use crate::machine::known_work::{CALLS, Function, KnownWork};
+use crate::machine::topology::Topology;
 use crate::system::{
     AgentService, CodeIntegrity, LoadedModule, ProcessSource, ServiceBody, System, VolumeUser, WindowsVersion, win32,
 };
-use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
 /// Units per second of the clock of samples.

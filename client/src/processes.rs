@@ -12,6 +12,14 @@
 //! With a trace session, `traced` adds what it tells: processes that ended before they were queried, and modules that
 //! were unloaded.
 
+pub mod image;
+#[cfg(any(windows, test))]
+pub mod loader_list;
+#[cfg(any(windows, test))]
+pub mod nt_modules;
+#[cfg(any(windows, test))]
+pub mod nt_processes;
+
 mod traced;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -22,7 +30,7 @@ use std::time::{Duration, Instant};
 use recording::{KERNEL, Module, Process};
 
 use self::traced::TracedProcess;
-use crate::image::Image;
+use crate::processes::image::Image;
 use crate::system::{LoadedModule, ProcessSource, RunningProcess, win32};
 
 /// Time between the first and the second query of a process.
@@ -502,7 +510,7 @@ mod tests {
     fn a_module_has_the_identity_of_its_file_only_if_the_sizes_match() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tiny.dll");
-        std::fs::write(&path, crate::image::tests::tiny()).unwrap();
+        std::fs::write(&path, image::tests::tiny()).unwrap();
         let (system, begin) = (system(), Instant::now());
         let of = |base, size| LoadedModule { base, size, path: path.clone() };
         system

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use crate::record_counts::RecordCounts;
-use crate::system_error::service_error;
-use crate::{error, refusal};
+use crate::counts::record_counts::RecordCounts;
+use crate::error;
+use crate::error::refusal;
+use crate::error::system_error::service_error;
 
 const DOCUMENT: &str = include_str!("../../docs/windows.md");
 

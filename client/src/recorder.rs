@@ -13,6 +13,11 @@
 //! `batch` limits what is between them: the memory for samples that are not written yet. With call stacks, `budget`
 //! limits the memory for events that are not joined yet and for joined samples that are not written yet.
 
+pub mod command;
+pub mod ring;
+pub mod sampled_event;
+pub mod sampling;
+
 mod batch;
 mod budget;
 mod collecting;
@@ -46,14 +51,14 @@ use self::scanning::{Receivers, Scanner, Sightings};
 use self::tracing::RunningTrace;
 pub use self::tracing::{TraceResult, Tracing};
 use self::writing::Target;
-use crate::disturbance;
+use crate::counts::disturbance;
+use crate::counts::record_counts::RecordCounts;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::output::OutputError;
 use crate::processes::Processes;
-use crate::progress::Progress;
-use crate::record_counts::RecordCounts;
 use crate::system::{ProcessSource, System};
+use crate::terminal::output::OutputError;
+use crate::terminal::progress::Progress;
 
 /// Time between two looks at the command, at Ctrl-C and at the observer.
 const POLL: Duration = Duration::from_millis(50);

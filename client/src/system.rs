@@ -14,8 +14,8 @@ use halprof::protected::Volume;
 use halprof::{Device, ServiceState};
 use serde::Serialize;
 
-use crate::known_work::{CALLS, Function, KnownWork};
-use crate::topology::Topology;
+use crate::machine::known_work::{CALLS, Function, KnownWork};
+use crate::machine::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
 /// A running process.

@@ -11,11 +11,11 @@ use super::costs::{Costs, PAUSE, UPKEEP};
 use super::gap::{GapReason, Gaps};
 use super::profiling;
 use crate::cli::event_list::EventList;
-use crate::connection;
 use crate::counts::{EventCount, by_event};
 use crate::error::Error;
+use crate::machine::connection;
+use crate::requests;
 use crate::system::System;
-use crate::verb::events;
 use crate::verb::stat::{MetricValue, Metrics, Refused};
 
 /// The unit of the driver's times, in nanoseconds.
@@ -182,7 +182,7 @@ impl<'a> Counting<'a> {
         };
         let info = driver.info()?;
         let sampling = self.config.profiles.as_ref().map(profiling::sampling).unwrap_or_default();
-        let requested = events::events(&self.events, &ProcessorSet::EMPTY, &driver)?;
+        let requested = requests::events(&self.events, &ProcessorSet::EMPTY, &driver)?;
         let own = requested.len();
         let (metrics, refused, round) = (Metrics::default(), Refused::default(), Duration::ZERO);
         let mut connected = Connected { driver, info, requested, own, metrics, refused, round, session: None };

@@ -12,9 +12,9 @@ use halprof::event;
 
 use super::counting::Counting;
 use super::gap::GapReason;
-use crate::format::real;
-use crate::processor_identity::ProcessorIdentity;
-use crate::reason;
+use crate::error::reason;
+use crate::machine::processor_identity::ProcessorIdentity;
+use crate::terminal::format::real;
 use crate::verb::stat::MetricValue;
 
 /// Units of 100 ns in a second.

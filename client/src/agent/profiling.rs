@@ -17,15 +17,15 @@ use thiserror::Error as ThisError;
 use super::costs::{Costs, Sampling};
 use super::points::Profiled;
 use crate::cli::names::Names;
-use crate::connection;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::format::real;
+use crate::machine::connection;
+use crate::recorder::sampled_event::RequestedEvent;
+use crate::recorder::sampling::{self, SamplingPlan, trace_plan};
 use crate::recorder::{SampleObserver, Tracing};
-use crate::sampled_event::RequestedEvent;
-use crate::sampling::{self, SamplingPlan, trace_plan};
+use crate::requests::add;
 use crate::system::System;
-use crate::verb::events::add;
+use crate::terminal::format::real;
 use crate::verb::export;
 
 /// Time between two looks at the driver.

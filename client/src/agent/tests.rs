@@ -18,7 +18,7 @@ use super::points::{Begun, Profiled, snapshot};
 use super::profiling::Profiling;
 use crate::exit::Exit;
 use crate::fake::{FakeDriver, FakeSystem, ModelMachine};
-use crate::format::real;
+use crate::terminal::format::real;
 
 /// Events of every kind in a second on a CPU.
 const RATE: u64 = 1_000_000;

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use report::Column;
 
 use super::selection::SelectionArgs;
-use crate::number;
+use crate::cli::number;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\

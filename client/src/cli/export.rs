@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use thiserror::Error as ThisError;
 
 use super::RecordingArgs;
+use crate::cli::number;
 use crate::error::UserError;
 use crate::exit::Exit;
-use crate::number;
 
 /// Samples in a profile for the Firefox Profiler without `--max-samples`. If each is at a place of its own, the profile
 /// has about 200 MB.

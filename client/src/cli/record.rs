@@ -10,8 +10,9 @@ use recording::Limits;
 use stacks::CallGraph;
 
 use super::session::SessionArgs;
+use crate::cli::duration;
 use crate::cli::names::Names;
-use crate::{duration, number};
+use crate::cli::number;
 
 /// Smallest limit in bytes: several blocks of samples.
 const MIN_SIZE: u64 = 10_000_000;

@@ -7,9 +7,9 @@ use report::{CallOrder, Column};
 use thiserror::Error as ThisError;
 
 use super::selection::SelectionArgs;
+use crate::cli::number;
 use crate::error::UserError;
 use crate::exit::Exit;
-use crate::number;
 
 /// Text after the options of `report` in `--help`.
 pub const REPORT_HELP: &str = "\

@@ -9,8 +9,8 @@ use clap::Args;
 use halprof::event::SourceName;
 use halprof::text::processors::ProcessorList;
 
-use crate::duration;
-use crate::number;
+use crate::cli::duration;
+use crate::cli::number;
 
 /// The selected samples, and where their symbols are.
 #[derive(Debug, Default, Args)]

@@ -8,7 +8,8 @@ use halprof::text::processors::ProcessorList;
 use protocol::{ProcessorSet, RING, StartHeader};
 
 use super::common::Force;
-use crate::{duration, number};
+use crate::cli::duration;
+use crate::cli::number;
 
 /// Processors, capacity of the rings, duration and command.
 #[derive(Debug, Default, Args)]

@@ -10,7 +10,8 @@ use halprof::text::processors::ProcessorList;
 use super::common::Force;
 use super::diff::percent;
 use super::event_list::LabelledEventList;
-use crate::{duration, number};
+use crate::cli::duration;
+use crate::cli::number;
 
 /// Text after the options of `stat` in `--help`.
 pub const STAT_HELP: &str = "\

@@ -10,8 +10,9 @@ use halprof::text::processors::ProcessorList;
 use super::common::Force;
 use super::record::{RecordArgs, StackArgs, frequency};
 use super::session::{SessionArgs, ring};
+use crate::cli::duration;
 use crate::cli::names::Names;
-use crate::{duration, number};
+use crate::cli::number;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\

@@ -12,19 +12,19 @@ use report::Reason;
 
 use super::*;
 use crate::cli::ShortRing;
-use crate::command::CommandError;
-use crate::driver_file::{DriverFileError, NotADriver, SignatureError};
-use crate::dump::DumpError;
-use crate::event_error::EventError;
-use crate::output::OutputError;
-use crate::provider_security::ProviderSecurityError;
+use crate::error::event_error::EventError;
+use crate::error::system_error::{NotX86, SystemError};
+use crate::machine::driver_file::{DriverFileError, NotADriver, SignatureError};
+use crate::machine::dump::DumpError;
+use crate::machine::provider_security::ProviderSecurityError;
+use crate::machine::service::DriverBusy;
+use crate::reading::load::RecordingError;
 use crate::recorder::Unwritten;
-use crate::system_error::{NotX86, SystemError};
+use crate::recorder::command::CommandError;
+use crate::requests::DetachedError;
+use crate::terminal::output::OutputError;
 use crate::trace::TraceError;
-use crate::verb::{
-    AnnotateError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, SelftestError, TopologyError,
-    Undone,
-};
+use crate::verb::{AnnotateError, InstallError, MeasureError, SelftestError, TopologyError, Undone};
 
 fn windows_says(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::shared::Shared;
-use crate::nt_modules;
+use crate::processes::nt_modules;
 use crate::system::{LoadedModule, ProcessSource, RunningProcess, win32};
 
 /// What a fake system shares with the thread that queries processes.

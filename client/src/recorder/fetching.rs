@@ -14,8 +14,8 @@ use super::batch::{Batch, Buffers};
 use super::joining::Input;
 use super::scanning::Sightings;
 use super::{Event, Output};
+use crate::counts::record_counts::RecordCounts;
 use crate::error::Error;
-use crate::record_counts::RecordCounts;
 
 /// Maximum time for which a request waits for samples.
 const WAIT: Duration = Duration::from_millis(100);

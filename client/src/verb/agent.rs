@@ -14,9 +14,9 @@ use thiserror::Error as ThisError;
 
 use self::program::Program;
 use self::protection::exposed;
-use super::context::Context;
 use crate::agent::{Agent, Log, NewSystem, Outputs};
 use crate::cli::{AgentArgs, AgentRunArgs, AgentVerb};
+use crate::context::Context;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::system::{AGENT, AgentService, System, VolumeUser};

@@ -13,17 +13,17 @@ use report::{
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use super::aggregate::Header;
-use super::context::Context;
-use super::load::LoadedRecording;
-use super::search::is_match;
 use crate::cli::AnnotateArgs;
-use crate::color::{COLD, HOT, SOURCE, WARM};
-use crate::columns::{CONSOLE, shortened};
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::format::{counted, grouped, properties, real};
+use crate::reading::aggregate::Header;
+use crate::reading::load::LoadedRecording;
+use crate::terminal::color::{COLD, HOT, SOURCE, WARM};
+use crate::terminal::columns::{CONSOLE, shortened};
+use crate::terminal::document::Document;
+use crate::terminal::format::{counted, grouped, properties, real};
+use crate::verb::list::search::is_match;
 
 /// Maximum number of functions that an error lists.
 const MAX_NAMES: usize = 8;

@@ -10,17 +10,17 @@ use recording::{Limits, Process};
 use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex, UNKNOWN_NAME};
 use serde::Serialize;
 
-use super::context::Context;
-use super::load::finder;
 use crate::cli::BranchesArgs;
-use crate::columns::{CONSOLE, fit};
-use crate::connection;
-use crate::document::Document;
+use crate::context::Context;
+use crate::counts::share;
 use crate::error::Error;
-use crate::format::{address, bytes, counted, grouped, properties, real, seconds, table};
+use crate::machine::connection;
+use crate::reading::load::finder;
 use crate::recorder::SampleObserver;
-use crate::sampling::{self, Outcome, SamplingPlan};
-use crate::share;
+use crate::recorder::sampling::{self, Outcome, SamplingPlan};
+use crate::terminal::columns::{CONSOLE, fit};
+use crate::terminal::document::Document;
+use crate::terminal::format::{address, bytes, counted, grouped, properties, real, seconds, table};
 
 /// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 9] = [

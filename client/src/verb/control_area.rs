@@ -6,13 +6,13 @@ use protocol::status::STATUS_MEMORY_NOT_ALLOCATED;
 use protocol::{AreaRecord, AreaRequest, NtStatus, ProcessorSet, area};
 use serde::Serialize;
 
-use super::context::Context;
 use crate::cli::ControlAreaArgs;
-use crate::columns::{CONSOLE, fit};
-use crate::connection;
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::Error;
-use crate::format::{self, table};
+use crate::machine::connection;
+use crate::terminal::columns::{CONSOLE, fit};
+use crate::terminal::document::Document;
+use crate::terminal::format::{self, table};
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
 

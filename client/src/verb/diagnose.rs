@@ -14,19 +14,19 @@ use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 use x86_defs::cpuid::leaf;
 
-use super::context::Context;
-use super::info::{counters, windows10};
-use super::list;
 use crate::cli::DiagnoseArgs;
-use crate::cpuid::{self, Leaf23, LeafA};
-use crate::document::Document;
-use crate::dump;
-use crate::encoding::unknown_model;
+use crate::context::Context;
+use crate::counts::movement::scope_under;
 use crate::error::{Error, OutOfMemory};
-use crate::format::{self, hexadecimal, properties, table};
-use crate::movement::scope_under;
-use crate::processor_identity::ProcessorIdentity;
-use crate::workarounds::{self, AppliedWorkaround};
+use crate::machine::cpuid::{self, Leaf23, LeafA};
+use crate::machine::dump;
+use crate::machine::encoding::unknown_model;
+use crate::machine::processor_identity::ProcessorIdentity;
+use crate::machine::workarounds::{self, AppliedWorkaround};
+use crate::terminal::document::Document;
+use crate::terminal::format::{self, hexadecimal, properties, table};
+use crate::verb::info::{counters, windows10};
+use crate::verb::list;
 
 /// A source, as `--json` shows it.
 #[derive(Serialize)]

@@ -11,12 +11,12 @@ use report::{Change, Confidence, Estimate};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use super::context::Context;
-use super::load::{RecordingError, reader, unreadable};
 use crate::cli::{DiffArgs, FailAbove, Work};
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
+use crate::reading::load::{RecordingError, reader, unreadable};
+use crate::terminal::document::Document;
 
 pub use counts::{SavedStat, compare as compare_counts};
 pub use text::text;

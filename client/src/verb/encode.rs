@@ -7,15 +7,15 @@ use halprof::text::processors::ranges;
 use pmu::Cpuid;
 use serde::Serialize;
 
-use super::context::Context;
 use crate::cli::EncodeArgs;
-use crate::cpuid;
-use crate::document::Document;
-use crate::dump;
-use crate::encoding::{CoreEncoding, CounterName, encode};
+use crate::context::Context;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::format::properties;
+use crate::machine::cpuid;
+use crate::machine::dump;
+use crate::machine::encoding::{CoreEncoding, CounterName, encode};
+use crate::terminal::document::Document;
+use crate::terminal::format::properties;
 
 /// No cores of a processor have an event.
 #[derive(Debug, thiserror::Error)]

@@ -1,168 +1,140 @@
-//! Events of requests, and the counts of events.
+//! `events import` and `events update`: the makers' own files of events.
 
-use halprof::Driver;
-use halprof::core_types::qualified;
-use halprof::event::{SourceName, requests, resolve};
-use halprof::source::Sources;
-use protocol::{CountRecord, EventRequest, ProcessorSet, modes};
+use std::path::{Path, PathBuf};
+
+use events::import::{ImportError, Imported, read};
+use halprof::event::event_cache::Stored;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use crate::cli::event_list::{EventList, Member};
-use crate::cli::names::Names;
-use crate::counts::{EventCount, by_event};
-use crate::document::Document;
+use crate::cli::{EventsAction, EventsArgs};
+use crate::context::Context;
 use crate::error::{Error, UserError};
-use crate::event_error::EventError;
 use crate::exit::Exit;
+use crate::terminal::document::Document;
+use crate::terminal::format::{counted, grouped};
 
-/// Why the counts of detached sessions cannot be shown.
+/// Number of things that were left out of which text tells the places.
+const MAX_SKIPPED: usize = 20;
+
+/// A folder cannot be imported.
 #[derive(Debug, ThisError)]
-pub enum DetachedError {
-    /// Named sources do not run detached.
-    #[error("{} not running detached", subject(.names))]
-    NotRunning {
-        /// Names of the sources.
-        names: Vec<String>,
-    },
-    /// No source runs detached.
-    #[error("no source runs detached")]
-    NoSource,
+#[error("{} cannot be imported; nothing was changed", folder.display())]
+struct CannotImport {
+    folder: PathBuf,
+    #[source]
+    cause: ImportError,
 }
 
-fn subject(names: &[String]) -> String {
-    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
-}
-
-impl UserError for DetachedError {
+impl UserError for CannotImport {
     fn exit(&self) -> Exit {
-        Exit::NotRunning
+        Exit::Failure
     }
 
     fn remedy(&self) -> Option<String> {
-        let text = match self {
-            Self::NotRunning { .. } => ".\\client status   (lists what runs)",
-            Self::NoSource => ".\\client start SOURCE",
-        };
-        Some(text.to_owned())
+        let is_missing = matches!(self.cause, ImportError::Read { .. } | ImportError::Empty { .. });
+        is_missing.then(|| ".\\client events update   (says what the folder has to be)".to_owned())
     }
 }
 
-/// The counts of events, as `--json` shows them.
+/// What is imported, as `--json` shows it.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Counts {
-    /// The counts.
-    pub events: Vec<EventCount>,
+pub struct Contents {
+    files: usize,
+    events: usize,
+    metrics: usize,
+    /// The file of the cache; `None` if it was not written now.
+    cache: Option<String>,
+    /// What was left out because it is malformed, with its file, its line and the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<String>,
 }
 
-impl Document for Counts {
-    const SCHEMA: &'static str = "halprof.counts/1";
+impl Document for Contents {
+    const SCHEMA: &'static str = "halprof.imports/1";
 }
 
-/// An event of a request, as `--json` shows it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct StartedEvent {
-    /// KPROFILE_SOURCE.
-    pub id: u32,
-    /// Name of the source.
-    pub name: String,
-    /// `u`, `k` or `uk`.
-    pub modes: &'static str,
-}
-
-/// Returns the events that the user named, each once. On a hybrid, an event by its maker's name is one for each core
-/// type of `processors` that has it.
-pub fn events(lists: &[EventList], processors: &ProcessorSet, connection: &Driver) -> Result<Vec<EventRequest>, Error> {
-    Ok(labelled_events(lists.iter(), processors, connection)?.0)
-}
-
-/// Returns the events that the user named as [`events()`] does, and the name of the row of each, if the user gave one.
-///
-/// # Errors
-/// As for [`events()`], and if an event has two names.
-pub fn labelled_events<'a>(
-    lists: impl Iterator<Item = &'a EventList>,
-    processors: &ProcessorSet,
-    connection: &Driver,
-) -> Result<(Vec<EventRequest>, Vec<Option<String>>), Error> {
-    let (mut events, mut labels): (Vec<EventRequest>, Vec<Option<String>>) = (Vec::new(), Vec::new());
-    for list in lists {
-        let groups_before = events.iter().map(|event| event.group).max().unwrap_or_default();
-        for Member { event: name, group, label } in list {
-            for request in requests(name, processors, connection)? {
-                let event = EventRequest { group: if *group == 0 { 0 } else { groups_before + group }, ..request };
-                add(&mut events, event, connection.sources()?)?;
-                labels.resize(events.len(), label.clone());
-                let position = events.iter().position(|other| *other == event);
-                if position.and_then(|position| labels.get(position)) != Some(label) {
-                    return Err(EventError::TwoLabels { name: connection.sources()?.label(&event) }.into());
-                }
-            }
+impl Contents {
+    fn of(imported: Option<&Imported>, cache: Option<&Path>) -> Self {
+        Self {
+            files: imported.map_or(0, |imported| imported.files.len()),
+            events: imported.map_or(0, Imported::events),
+            metrics: imported.map_or(0, Imported::metrics),
+            cache: cache.map(|path| path.display().to_string()),
+            skipped: imported.map(|imported| imported.skipped.clone()).unwrap_or_default(),
         }
     }
-    Ok((events, labels))
+
+    fn text(&self) -> String {
+        let [files, events, metrics] = [(self.files, "file"), (self.events, "event"), (self.metrics, "metric")]
+            .map(|(number, noun)| counted(number as u64, noun));
+        format!("{events} and {metrics} of {files}")
+    }
 }
 
-/// Adds an event if it is not there yet.
-///
-/// # Errors
-/// If it is there with other counters: its counts could not be told apart.
-pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Sources) -> Result<(), Error> {
-    // An event can be in several groups.
-    let key =
-        |event: &EventRequest| (event.source, event.modes, event.core_type, event.event, event.extra, event.group);
-    if events.iter().any(|other| key(other) == key(&event) && other.counters != event.counters) {
-        let name = sources.label(&EventRequest { counters: 0, ..event });
-        return Err(EventError::TwoNarrowings { name }.into());
+const UPDATE: &str = "\
+For newer events and their descriptions:
+  git clone --depth 1 https://github.com/intel/perfmon
+  .\\client events import perfmon
+For AMD and others, tools/perf/pmu-events/arch/x86 of Linux in the same way.";
+
+pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {
+    match &args.action {
+        EventsAction::Import { folder, format } => {
+            let imported = read(folder).map_err(|cause| CannotImport { folder: folder.clone(), cause })?;
+            let stored = context.cache.store(&imported)?;
+            for line in notes(&stored).into_iter().chain(skipped(&imported)) {
+                context.warn(&line)?;
+            }
+            let contents = Contents::of(Some(&imported), Some(&stored.path));
+            if format.json {
+                return context.json(&contents);
+            }
+            let users = if stored.is_for_machine { "every account" } else { "this account" };
+            context.say(&format!("imported {} for {users} into\n{}", contents.text(), stored.path.display()))
+        }
+        EventsAction::Update(format) => {
+            let imported = context.cache.load()?;
+            let contents = Contents::of(imported.as_ref(), None);
+            if format.json {
+                return context.json(&contents);
+            }
+            let built_in: usize = events::tables().map(events::Table::len).sum();
+            context.say(&format!(
+                "built in: {} events of {} tables",
+                grouped(built_in as u64),
+                events::tables().count()
+            ))?;
+            context.say(&format!("imported: {}\n\n{UPDATE}", contents.text()))
+        }
     }
-    if !events.contains(&event) {
-        events.push(event);
-    }
-    Ok(())
 }
 
-/// Returns the sources that the user named, each with the number of its core type, or 0.
-pub fn wanted(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<(u32, u32)>, Error> {
-    let mut wanted = Vec::new();
-    for name in names.iter().flatten() {
-        let found = resolve(name, modes::BOTH, &ProcessorSet::EMPTY, connection)?;
-        wanted.extend(found.iter().map(|one| (one.source.id, one.core_type)));
-    }
-    Ok(wanted)
+/// Returns what was left out.
+fn skipped(imported: &Imported) -> Option<String> {
+    let all = &imported.skipped;
+    let rest = all.len().saturating_sub(MAX_SKIPPED);
+    let mut lines: Vec<String> = all.iter().take(MAX_SKIPPED).map(|one| format!("  because: {one}")).collect();
+    lines.extend((rest > 0).then(|| format!("  and {} more; --json has all", grouped(rest as u64))));
+    let number = counted(all.len() as u64, "malformed part");
+    (!all.is_empty()).then(|| format!("warning: {number} left out\n{}", lines.join("\n")))
 }
 
-/// Returns the counts of the named sources that run detached, or of all detached sources if none is named.
-///
-/// # Errors
-/// If a named source does not run detached.
-pub fn detached(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<CountRecord>, Error> {
-    let sources = connection.sources()?;
-    let wanted = wanted(connection, names)?;
-    let running = match connection.read(protocol::DETACHED) {
-        Err(error) if error.exit() == Exit::NotRunning => Vec::new(),
-        answer => answer?,
-    };
-    let is_meant = |record: &CountRecord, (source, core_type): &(u32, u32)| {
-        record.source == *source && (*core_type == 0 || record.core_type == *core_type)
-    };
-    let idle = wanted.iter().filter(|one| !running.iter().any(|record| is_meant(record, one)));
-    let names: Vec<String> =
-        idle.map(|(source, core_type)| qualified(&sources.name_on(*source, *core_type), *core_type)).collect();
-    if names.is_empty() {
-        let is_wanted = |record: &CountRecord| wanted.is_empty() || wanted.iter().any(|one| is_meant(record, one));
-        return Ok(running.into_iter().filter(is_wanted).collect());
-    }
-    Err(DetachedError::NotRunning { names }.into())
-}
-
-/// Groups the counts by event.
-pub fn counts(records: &[CountRecord], connection: &Driver) -> Result<Counts, Error> {
-    let info = connection.info()?;
-    let mut events = by_event(records, connection.sources()?);
-    for event in &mut events {
-        event.add_errata(&info);
-    }
-    Ok(Counts { events })
+/// Returns what the user did not ask for.
+fn notes(stored: &Stored) -> Vec<String> {
+    let unprotected = stored.unprotected.as_ref().map(|cause| {
+        format!(
+            "warning: imported for this account only, so the agent's service does not find it\n  because: {cause}\n  \
+             try: let Administrators own that folder, and no one else change it; then repeat the command"
+        )
+    });
+    let hidden = stored.hidden_by.as_ref().map(|path| {
+        format!(
+            "warning: the events of the whole machine are used instead: {}\n  \
+             try: repeat the command from an elevated prompt, or delete that file",
+            path.display()
+        )
+    });
+    unprotected.into_iter().chain(hidden).collect()
 }

@@ -7,16 +7,16 @@ use report::{
     Column, Detail, ExportError, Limits, Thinned, firefox, folded, folded_with_numbers, pprof, samples_csv, speedscope,
 };
 
-use super::aggregate::Aggregate;
-use super::context::Context;
-use super::html;
-use super::load::LoadedRecording;
-use super::losses::finish_export;
 use crate::cli::{ExportArgs, ExportFormat, SelectionArgs};
-use crate::document::write_json;
+use crate::context::Context;
 use crate::error::Error;
-use crate::format::grouped;
-use crate::output::OutputError;
+use crate::reading::aggregate::Aggregate;
+use crate::reading::load::LoadedRecording;
+use crate::reading::losses::finish_export;
+use crate::terminal::document::write_json;
+use crate::terminal::format::grouped;
+use crate::terminal::output::OutputError;
+use crate::verb::html;
 
 /// The columns of `--format json`.
 const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, Column::Address];

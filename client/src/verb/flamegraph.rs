@@ -5,13 +5,13 @@ use std::path::Path;
 
 use report::{Detail, Table, flamegraph, folded_for_graph};
 
-use super::context::Context;
-use super::load::LoadedRecording;
-use super::losses::finish_export;
 use crate::cli::FlamegraphArgs;
+use crate::context::Context;
+use crate::counts::share;
 use crate::error::Error;
-use crate::output::OutputError;
-use crate::share;
+use crate::reading::load::LoadedRecording;
+use crate::reading::losses::finish_export;
+use crate::terminal::output::OutputError;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;

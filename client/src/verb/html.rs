@@ -8,12 +8,12 @@ use std::path::Path;
 use report::{CallNode, CallTree, Column, ExportError, Limits, RecordedTime, SampledSource, Table, TableRow, rates};
 use serde::Serialize;
 
-use super::aggregate::Aggregate;
-use super::load::LoadedRecording;
-use super::summary::summary;
 use crate::error::Error;
-use crate::id::Id;
-use crate::output::OutputError;
+use crate::reading::aggregate::Aggregate;
+use crate::reading::load::LoadedRecording;
+use crate::reading::summary::summary;
+use crate::terminal::id::Id;
+use crate::terminal::output::OutputError;
 
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");

@@ -10,19 +10,19 @@ use pmu::errata::workarounds::Workarounds;
 use protocol::{InfoReply, NtStatus};
 use serde::Serialize;
 
-use super::context::Context;
 use crate::cli::Json;
-use crate::connection;
-use crate::core_types::core_types_table;
-use crate::document::Document;
-use crate::encoding::unknown_model;
+use crate::context::Context;
+use crate::counts::movement::{Tried, scope_note};
+use crate::counts::totals::Totals;
 use crate::error::Error;
-use crate::format::{grouped, properties, text};
-use crate::movement::{Tried, scope_note};
-use crate::processor_identity::ProcessorIdentity;
-use crate::reason;
-use crate::totals::Totals;
-use crate::workarounds::{self, AppliedWorkaround};
+use crate::error::reason;
+use crate::machine::connection;
+use crate::machine::core_types::core_types_table;
+use crate::machine::encoding::unknown_model;
+use crate::machine::processor_identity::ProcessorIdentity;
+use crate::machine::workarounds::{self, AppliedWorkaround};
+use crate::terminal::document::Document;
+use crate::terminal::format::{grouped, properties, text};
 
 /// The value of `InfoReply::reserved` while the counters are reserved.
 const RESERVED: u32 = 1;

@@ -10,16 +10,16 @@ mod error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::context::Context;
-use super::service::{self, DriverBusy};
 use crate::cli::InstallArgs;
-use crate::connection;
-use crate::driver_file::{self, DriverFileError, NotADriver};
+use crate::context::Context;
 use crate::error::Error;
-use crate::installed_driver::InstalledDriver;
-use crate::provider_security;
+use crate::error::system_error::SystemError;
+use crate::machine::connection;
+use crate::machine::driver_file::{self, DriverFileError, NotADriver};
+use crate::machine::installed_driver::InstalledDriver;
+use crate::machine::provider_security;
+use crate::machine::service::{self, DriverBusy};
 use crate::system::System;
-use crate::system_error::SystemError;
 use attempt::Attempt;
 pub use error::InstallError;
 #[cfg(test)]

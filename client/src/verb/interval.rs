@@ -6,12 +6,12 @@ use halprof::event::one;
 use pmu::Source;
 use serde::Serialize;
 
-use super::context::Context;
 use crate::cli::IntervalArgs;
-use crate::connection;
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::Error;
-use crate::event_error::EventError;
+use crate::error::event_error::EventError;
+use crate::machine::connection;
+use crate::terminal::document::Document;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -1,16 +1,20 @@
 //! `list`: shows the profile sources, in the format of `wpr -profilesources`.
 
+pub mod metrics;
+pub mod search;
+pub mod tables;
+
 use halprof::errata;
 use halprof::source::SourceInfo;
 use halprof::text::support;
 use serde::Serialize;
 
-use super::context::Context;
 use crate::cli::ListArgs;
-use crate::connection;
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::Error;
-use crate::format::table;
+use crate::machine::connection;
+use crate::terminal::document::Document;
+use crate::terminal::format::table;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -23,6 +27,15 @@ impl Document for List<'_> {
 }
 
 pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
+    match (args.interface, &args.pattern) {
+        (Some(interface), _) => tables::run(interface.into(), args.format.json, context),
+        (None, Some(pattern)) if pattern == metrics::ALL => metrics::run(args, context),
+        (None, Some(pattern)) => search::run(pattern, args, context),
+        (None, None) => sources(args, context),
+    }
+}
+
+fn sources(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;
     let sources = connection.sources()?;
     let info = connection.info()?;

@@ -1,86 +1,69 @@
 //! The verbs of the client, one file for each.
 
 mod agent;
-mod aggregate;
 mod annotate;
 mod branches;
-mod calls;
-mod context;
 mod control_area;
 mod diagnose;
 mod diff;
 mod encode;
-pub mod events;
+mod events;
 pub mod export;
 mod flamegraph;
 mod html;
-mod imports;
 mod info;
 mod install;
 mod interval;
 mod list;
-mod load;
-mod losses;
-mod metrics;
 mod query;
 mod read;
 mod record;
 mod report;
 mod script;
-mod search;
-mod selection;
 mod selftest;
-mod service;
 mod start;
 pub mod stat;
 mod status;
 mod stop;
-mod summary;
-mod tables;
-mod timeline;
 mod top;
 mod uninstall;
 
 use std::io::Write;
 
 use crate::cli::Verb;
+use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 
-pub use context::Context;
-
+#[cfg(test)]
+use crate::{reading::aggregate::Aggregate, requests::Counts};
+#[cfg(test)]
+pub use {
+    annotate::AnnotateError,
+    install::{InstallError, Undone},
+    selftest::SelftestError,
+    stat::{MeasureError, TopologyError},
+};
 #[cfg(test)]
 use {
-    aggregate::Aggregate,
     annotate::Annotated,
     branches::BranchReport,
     control_area::ControlAreas,
     diagnose::{Diagnosis, Live},
     diff::Comparison,
     encode::Encodings,
-    events::Counts,
-    imports::Contents,
+    events::Contents,
     info::Info,
     interval::Answer,
     list::List,
-    metrics::Metrics,
-    search::Matches,
+    list::metrics::Metrics,
+    list::search::Matches,
+    list::tables::InterfaceTable,
+    report::timeline::Timeline,
     selftest::Selftest,
     start::Started,
     stat::{Interval, Stat},
     status::Status,
-    tables::InterfaceTable,
-    timeline::Timeline,
-};
-#[cfg(test)]
-pub use {
-    annotate::AnnotateError,
-    events::DetachedError,
-    install::{InstallError, Undone},
-    load::RecordingError,
-    selftest::SelftestError,
-    service::DriverBusy,
-    stat::{MeasureError, TopologyError},
 };
 
 /// Runs a verb and returns the exit code. If the reader of the output closes the pipe, the verb ends without an error.
@@ -116,15 +99,10 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Install(args) => install::run(args, context),
         Verb::Uninstall => uninstall::run(context),
         Verb::Info(args) => info::run(args, context),
-        Verb::List(args) => match (args.interface, &args.pattern) {
-            (Some(interface), _) => tables::run(interface.into(), args.format.json, context),
-            (None, Some(pattern)) if pattern == metrics::ALL => metrics::run(args, context),
-            (None, Some(pattern)) => search::run(pattern, args, context),
-            (None, None) => list::run(args, context),
-        },
+        Verb::List(args) => list::run(args, context),
         Verb::Diagnose(args) => diagnose::run(args, context),
         Verb::Encode(args) => encode::run(args, context),
-        Verb::Events(args) => imports::run(args, context),
+        Verb::Events(args) => events::run(args, context),
         Verb::Query(args) => query::run(args, context),
         Verb::Interval(args) => interval::run(args, context),
         Verb::ControlArea(args) => control_area::run(args, context),

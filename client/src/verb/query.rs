@@ -9,12 +9,12 @@ use halprof::source::SourceInfo;
 use halprof::text::processors::ranges;
 use halprof::text::support;
 
-use super::context::Context;
 use crate::cli::QueryArgs;
-use crate::connection;
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::Error;
-use crate::format::{properties, table};
+use crate::machine::connection;
+use crate::terminal::document::Document;
+use crate::terminal::format::{properties, table};
 
 impl Document for SourceInfo {
     const SCHEMA: &'static str = "halprof.source/1";

@@ -1,11 +1,11 @@
 //! `read`: shows the counts of detached sessions.
 
-use super::context::Context;
-use super::events::{DetachedError, counts, detached};
 use crate::cli::ReadArgs;
-use crate::connection;
+use crate::context::Context;
 use crate::counts::counts_table;
 use crate::error::Error;
+use crate::machine::connection;
+use crate::requests::{DetachedError, counts, detached};
 
 pub fn run(args: &ReadArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;

@@ -12,17 +12,17 @@ use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, StartHeader, modes};
 use recording::Kept;
 
-use super::context::Context;
-use super::events::add;
-use super::interval;
 use crate::cli::RecordArgs;
-use crate::connection;
+use crate::context::Context;
+use crate::counts::share::{self, percent};
 use crate::error::Error;
-use crate::event_error::EventError;
-use crate::format::{bytes, grouped, seconds, text};
-use crate::sampled_event::{RequestedEvent, TIME_UNITS};
-use crate::sampling::{self, Outcome, SamplingPlan, is_precise};
-use crate::share::{self, percent};
+use crate::error::event_error::EventError;
+use crate::machine::connection;
+use crate::recorder::sampled_event::{RequestedEvent, TIME_UNITS};
+use crate::recorder::sampling::{self, Outcome, SamplingPlan, is_precise};
+use crate::requests::add;
+use crate::terminal::format::{bytes, grouped, seconds, text};
+use crate::verb::interval;
 
 /// Roles of the event that is sampled without `-e`: the first that the machine supports.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];

@@ -1,20 +1,21 @@
 //! `report`: shows the samples of a recording by columns, like perf report.
 
+pub mod timeline;
+
 use std::fmt::Write as _;
 use std::io;
 
 use report::{CallOrder, Column, Detail, Limits, OmittedRows};
 
-use super::aggregate::{Aggregate, AggregateRow, Calls, SourceAggregate};
-use super::context::Context;
-use super::load::LoadedRecording;
-use super::summary::summary;
-use super::timeline;
 use crate::cli::{FieldName, ReportArgs};
-use crate::columns::{CONSOLE, fit};
+use crate::context::Context;
 use crate::error::Error;
-use crate::format::{counted, grouped, table};
-use crate::id::Id;
+use crate::reading::aggregate::{Aggregate, AggregateRow, Calls, SourceAggregate};
+use crate::reading::load::LoadedRecording;
+use crate::reading::summary::summary;
+use crate::terminal::columns::{CONSOLE, fit};
+use crate::terminal::format::{counted, grouped, table};
+use crate::terminal::id::Id;
 
 /// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 13] = [

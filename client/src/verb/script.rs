@@ -2,12 +2,12 @@
 
 use report::{Detail, script};
 
-use super::context::Context;
-use super::export::to;
-use super::load::LoadedRecording;
-use super::losses::finish_export;
 use crate::cli::ScriptArgs;
+use crate::context::Context;
 use crate::error::Error;
+use crate::reading::load::LoadedRecording;
+use crate::reading::losses::finish_export;
+use crate::verb::export::to;
 
 pub fn run(args: &ScriptArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;

@@ -23,14 +23,14 @@ use halprof::{Driver, Machine};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use super::context::Context;
 use crate::cli::SelftestArgs;
-use crate::connection;
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::format::{rounded, table};
+use crate::machine::connection;
 use crate::system::System;
+use crate::terminal::document::Document;
+use crate::terminal::format::{rounded, table};
 use crate::trace::TraceError;
 use tester::Tester;
 use threads::ThreadChecks;

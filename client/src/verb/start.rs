@@ -6,12 +6,12 @@ use halprof::text::processors::named;
 use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
 
-use super::context::Context;
-use super::events::{StartedEvent, events};
 use crate::cli::StartArgs;
-use crate::connection;
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::Error;
+use crate::machine::connection;
+use crate::requests::{StartedEvent, events};
+use crate::terminal::document::Document;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

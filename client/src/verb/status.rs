@@ -5,15 +5,15 @@ use halprof::sessions::RunningSession;
 use protocol::PROTOCOL_VERSION;
 use serde::Serialize;
 
-use super::context::Context;
-use super::service;
 use crate::cli::Json;
-use crate::connection;
-use crate::document::Document;
+use crate::context::Context;
+use crate::counts::totals::Totals;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::format::properties;
-use crate::totals::Totals;
+use crate::machine::connection;
+use crate::machine::service;
+use crate::terminal::document::Document;
+use crate::terminal::format::properties;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

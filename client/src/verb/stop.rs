@@ -2,12 +2,12 @@
 
 use protocol::DETACHED;
 
-use super::context::Context;
-use super::events::{counts, detached, wanted};
 use crate::cli::StopArgs;
-use crate::connection;
+use crate::context::Context;
 use crate::counts::counts_table;
 use crate::error::Error;
+use crate::machine::connection;
+use crate::requests::{counts, detached, wanted};
 
 pub fn run(args: &StopArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;

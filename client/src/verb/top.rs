@@ -15,18 +15,18 @@ use report::{Detail, SampleCounts};
 use self::names::{Names, Period, SessionFacts};
 use self::screen::Screen;
 use self::state::{Event, TopState};
-use super::context::Context;
-use super::record;
 use crate::cli::TopArgs;
-use crate::connection;
+use crate::context::Context;
+use crate::counts::share::percent;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::format::{grouped, seconds};
-use crate::output::Output;
+use crate::machine::connection;
 use crate::recorder::SampleObserver;
-use crate::sampling::{self, SamplingPlan};
-use crate::share::percent;
+use crate::recorder::sampling::{self, SamplingPlan};
 use crate::system::System;
+use crate::terminal::format::{grouped, seconds};
+use crate::terminal::output::Output;
+use crate::verb::record;
 
 /// What distinguishes the locations of samples.
 const DETAIL: Detail = Detail { thread: false, processor: true, stacks: false };

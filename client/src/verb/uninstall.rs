@@ -2,13 +2,13 @@
 
 use halprof::SERVICE;
 
-use super::context::Context;
-use super::service;
-use crate::driver_file::DriverFileError;
+use crate::context::Context;
 use crate::error::Error;
-use crate::installed_driver::InstalledDriver;
-use crate::provider_security;
-use crate::system_error::service_error;
+use crate::error::system_error::service_error;
+use crate::machine::driver_file::DriverFileError;
+use crate::machine::installed_driver::InstalledDriver;
+use crate::machine::provider_security;
+use crate::machine::service;
 
 pub fn run(context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;

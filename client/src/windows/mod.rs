@@ -38,12 +38,12 @@ use halprof::windows::{
 };
 use halprof::{Device, SERVICE, ServiceState};
 
-use crate::known_work::{CALLS, Function, KnownWork};
+use crate::machine::known_work::{CALLS, Function, KnownWork};
+use crate::machine::topology::Topology;
 use crate::system::{
     AgentService, CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, ServiceBody, System, VolumeUser,
     WindowsVersion,
 };
-use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};
 
 /// The program of the agent's service, in the folder of halprof for programs. It is not `client.exe`, which a package

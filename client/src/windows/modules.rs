@@ -20,9 +20,11 @@ use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerf
 use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_QUERY_INFORMATION, PROCESS_VM_READ};
 
 use super::convert::succeeded;
-use crate::nt_processes::ClockReading;
+use crate::processes::loader_list;
+use crate::processes::nt_modules;
+use crate::processes::nt_processes;
+use crate::processes::nt_processes::ClockReading;
 use crate::system::{LoadedModule, RunningProcess};
-use crate::{loader_list, nt_modules, nt_processes};
 
 /// Number of words in a PROCESS_BASIC_INFORMATION; the second is the address of the PEB.
 const BASIC_INFORMATION: usize = 6;

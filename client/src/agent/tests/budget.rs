@@ -12,7 +12,7 @@ use protocol::{EventRequest, StartHeader, flags, modes};
 use super::super::costs::{Costs, INTERRUPT, PAUSE};
 use super::super::counting::Counting;
 use super::{Scene, config, events, raw_name};
-use crate::format::real;
+use crate::terminal::format::real;
 
 fn is_soak() -> bool {
     std::env::var_os("HALPROF_SOAK").is_some()

@@ -13,13 +13,13 @@ use x86_defs::cpuid::leaf;
 
 use super::Diagnosis;
 use crate::cli::Json;
-use crate::connection;
-use crate::cpuid;
-use crate::document::Document;
+use crate::context::Context;
 use crate::error::Error;
-use crate::format::{self, counted, properties, table};
+use crate::machine::connection;
+use crate::machine::cpuid;
 use crate::system::WindowsVersion;
-use crate::verb::context::Context;
+use crate::terminal::document::Document;
+use crate::terminal::format::{self, counted, properties, table};
 use crate::verb::info::Info;
 
 /// First leaves of the ranges that hypervisors use: KVM has its own in the second one if it offers those of Hyper-V.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{ChangedRow, Comparison, DiffError, Judge, Kind, Section};
 use crate::cli::{FailAbove, Work};
 use crate::error::Error;
-use crate::format::real;
+use crate::terminal::format::real;
 
 /// Half the width of the 95 % interval of a normal variable, in standard deviations.
 const NORMAL: f64 = 1.959_964;

@@ -8,14 +8,14 @@ use std::path::Path;
 use halprof::{SERVICE, ServiceState};
 
 use super::error::{InstallError, Undone};
-use crate::connection;
 use crate::error::Error;
+use crate::error::system_error::service_error;
 use crate::exit::Exit;
-use crate::installed_driver::InstalledDriver;
-use crate::provider_security::{self, Restriction};
+use crate::machine::connection;
+use crate::machine::installed_driver::InstalledDriver;
+use crate::machine::provider_security::{self, Restriction};
+use crate::machine::service;
 use crate::system::System;
-use crate::system_error::service_error;
-use crate::verb::service;
 
 /// One installation of a file.
 pub struct Attempt<'a> {

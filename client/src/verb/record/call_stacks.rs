@@ -10,15 +10,15 @@ use stacks::StackCounts;
 use thiserror::Error as ThisError;
 
 use crate::cli::RecordArgs;
+use crate::context::Context;
+use crate::counts::share::{self, percent};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::format::grouped;
+use crate::recorder::sampling::trace_plan;
 use crate::recorder::{TraceResult, Tracing};
-use crate::sampling::trace_plan;
-use crate::share::{self, percent};
 use crate::system::win32;
+use crate::terminal::format::grouped;
 use crate::trace::{TraceError, TraceLosses};
-use crate::verb::context::Context;
 
 /// Share of the samples without a call stack from which on a message says what to do.
 const MANY: f64 = 0.03;

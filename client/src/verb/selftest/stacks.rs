@@ -11,11 +11,11 @@ use stacks::{CallGraph, StackCounts};
 
 use super::tester::{NO_SAMPLE, RING, Tester};
 use super::{Check, EQUAL_STACKS, SelftestError, Unit, Verdict, WITH_STACK};
+use crate::counts::share::{self, percent};
 use crate::error::Error;
-use crate::format::{address, counted, real};
-use crate::known_work::{CALLS, Function, KnownWork};
+use crate::machine::known_work::{CALLS, Function, KnownWork};
 use crate::recorder::{Buffers, StackCollector, Tracing};
-use crate::share::{self, percent};
+use crate::terminal::format::{address, counted, real};
 use crate::trace::{TraceLosses, TracePlan};
 use crate::verb::record::explained;
 

@@ -9,10 +9,10 @@ use protocol::{EventRequest, ProcessorSet, Record, StartHeader, modes};
 
 use super::{Check, ROUNDS, SelftestError, Unit, Verdict};
 use crate::error::Error;
-use crate::format::real;
-use crate::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
+use crate::machine::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
 use crate::recorder::Buffers;
 use crate::system::System;
+use crate::terminal::format::real;
 
 /// Iterations of the work that is counted.
 pub const ITERATIONS: u64 = 250_000;

@@ -15,8 +15,8 @@ use protocol::{flags, modes};
 use super::tester::{ITERATIONS, NO_SOURCE, TOLERANCE, Tester};
 use super::{Check, OF_LONG_SLICE, OF_SWITCHED_THREAD, OF_THREAD, ROUNDS, Unit, Verdict};
 use crate::error::Error;
-use crate::format::{counted, real};
-use crate::known_work::{Function, INSTRUCTIONS, KnownWork};
+use crate::machine::known_work::{Function, INSTRUCTIONS, KnownWork};
+use crate::terminal::format::{counted, real};
 
 /// If Windows drops high bits of what a slice counted, it drops a multiple of this. A slice is the time between two
 /// context switches.

@@ -11,11 +11,11 @@ use super::metrics::{MetricValue, Metrics};
 use super::repeated::{self, Spread};
 use crate::cli::Aggregation;
 use crate::counts::EventCount;
+use crate::counts::metric::{self, Metric};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::metric::{self, Metric};
+use crate::machine::topology::Place;
 use crate::system::System;
-use crate::topology::Place;
 
 /// Why processors cannot be put together.
 #[derive(Debug, ThisError)]

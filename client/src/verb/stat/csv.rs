@@ -8,8 +8,8 @@ use super::blocks::{self, Block, Counted};
 use super::metrics::MetricValue;
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
+use crate::counts::movement;
 use crate::error::Error;
-use crate::movement;
 
 /// The unit of a count: perf has one here. A count that its counter missed has the mark.
 const UNIT: &str = "";

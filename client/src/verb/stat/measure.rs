@@ -12,9 +12,9 @@ use protocol::{CountRecord, EventRequest, StartHeader};
 use thiserror::Error as ThisError;
 
 use crate::cli::StatArgs;
-use crate::command;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
+use crate::recorder::command;
 use crate::system::System;
 
 /// Longest time until Ctrl-C is noticed, if no command runs that ends with it.

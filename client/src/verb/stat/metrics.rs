@@ -14,10 +14,10 @@ use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::counts::EventCount;
-use crate::encoding::CounterName;
+use crate::counts::metrics::{fit, is_of_slots};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::metrics::{fit, is_of_slots};
+use crate::machine::encoding::CounterName;
 use crate::system::System;
 
 /// No metric or group has a name.
@@ -330,7 +330,7 @@ impl Kind {
             match ran(*position) {
                 _ if counted.contains(name) => {}
                 Some(count) => {
-                    values.set(name, crate::format::real(count.scaled));
+                    values.set(name, crate::terminal::format::real(count.scaled));
                     counted.insert(name);
                 }
                 None => values.set_unavailable(name, "it never had a counter"),

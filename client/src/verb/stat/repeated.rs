@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use protocol::CountRecord;
 use serde::Serialize;
 
-use crate::format::real;
+use crate::terminal::format::real;
 
 /// What the runs of a command had, for one event or for the time.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -8,10 +8,10 @@ use super::blocks::{self, Block, Counted};
 use super::metrics::{self, MetricValue};
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
-use crate::core_types::with_processors;
+use crate::counts::metric::Metric;
 use crate::counts::{EventCount, asleep, errata_note, mark_notes, turns_note};
-use crate::format::real;
-use crate::metric::Metric;
+use crate::machine::core_types::with_processors;
+use crate::terminal::format::real;
 
 /// Widths of the columns of counts and names, if a row has nothing in front of the count and nothing at its end.
 const COUNT: usize = 20;

@@ -204,7 +204,7 @@ fn an_invalid_dump_is_reported_with_file_and_line() {
         "error: FILE is not a CPUID dump\n  \
          because: line 4: the registers are not four groups of eight hexadecimal digits"
     );
-    fs::write(&path, vec![0; crate::dump::MAX_BYTES + 1]).unwrap();
+    fs::write(&path, vec![0; crate::machine::dump::MAX_BYTES + 1]).unwrap();
     assert_eq!(report(), "error: FILE is not a CPUID dump: it is longer than 16 MiB");
     let folder = run_anywhere(&format!("diagnose --cpuid {}", folder.path().display()), b"");
     assert_eq!(folder.failure().0, Exit::Dump);

@@ -4,8 +4,8 @@ mod failures;
 mod restriction;
 
 use super::*;
-use crate::driver_file;
-use crate::driver_file::tests::{
+use crate::machine::driver_file;
+use crate::machine::driver_file::tests::{
     IDENTITY, MACHINE, MAGIC, SECOND_SECTION, SECURITY_DIRECTORY, SIZE_OF_OPTIONAL_HEADER, SUBSYSTEM, driver, sign,
 };
 use crate::system::CodeIntegrity;

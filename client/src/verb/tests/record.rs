@@ -15,7 +15,7 @@ use zerocopy::FromBytes;
 
 use super::*;
 use crate::fake::{CLOCK, module, precise_sample, sample};
-use crate::format::{real, seconds};
+use crate::terminal::format::{real, seconds};
 
 /// A driver with samples, and the path of a recording.
 struct Bench {

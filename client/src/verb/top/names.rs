@@ -12,8 +12,8 @@ use report::{LossStats, ProcessKey, Processes, SampleCounts, SampleLocation, Sym
 
 use super::state::{EventUpdate, Function, Update};
 use crate::error::{Error, OutOfMemory};
-use crate::format::real;
-use crate::verb::load::finder;
+use crate::reading::load::finder;
+use crate::terminal::format::real;
 
 /// The samples between two updates.
 #[derive(Debug)]

@@ -1,0 +1,357 @@
+//! Loads recordings for the verbs that read them.
+
+use std::collections::HashSet;
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use halprof::text::argument::argument;
+use recording::{JoinedFile, ReadError, RecordedEvent, Session};
+use report::{
+    Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
+    SymbolFinder, SymbolIndex, TimelineSample, timeline,
+};
+use thiserror::Error as ThisError;
+
+use crate::cli::{RecordingArgs, SelectionArgs};
+use crate::context::Context;
+use crate::error::{Error, OutOfMemory, UserError};
+use crate::exit::Exit;
+use crate::reading::selection::{check_names, filter, slice};
+use crate::terminal::format::counted;
+use crate::terminal::output::OutputError;
+use crate::terminal::read_progress::ReadProgress;
+
+/// The environment variable with the symbol path of Microsoft's debuggers.
+const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
+
+/// The environment variable with the name of the computer.
+const COMPUTER: &str = "COMPUTERNAME";
+
+/// Maximum number of modules without symbols that a note names.
+const MAX_MODULES: usize = 3;
+
+/// Maximum number of names that an error lists.
+const MAX_NAMES: usize = 5;
+
+/// Makes folded stacks of the samples of a source that a filter selects.
+type Fold = fn(&Contents, &SymbolIndex, SampledSource, &Filter) -> Vec<String>;
+
+/// Why a recording cannot be shown.
+#[derive(Debug, ThisError)]
+pub enum RecordingError {
+    /// There is no such file.
+    #[error("the recording {} was not found", .path.display())]
+    NotFound {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be opened.
+    #[error("cannot read {}", .path.display())]
+    Unopenable {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        #[source]
+        cause: io::Error,
+    },
+    /// The file cannot be read, or is not a recording.
+    #[error("cannot read {}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: ReadError,
+    },
+    /// The recording does not have the source or the process that the user named.
+    #[error("{place} has no {what} {given}{}", recorded_instead(.recorded))]
+    NotRecorded {
+        /// The recording, or the part of it that other options select.
+        place: &'static str,
+        /// What the name stands for, such as "source" or "process".
+        what: &'static str,
+        /// The name, as the user typed it.
+        given: String,
+        /// Names that the recording has.
+        recorded: Vec<String>,
+    },
+    /// The recording has no samples to draw.
+    #[error("{} has no samples", .path.display())]
+    NoSamples {
+        /// The recording.
+        path: PathBuf,
+    },
+    /// The output would replace the recording.
+    #[error("{} is the recording itself", .path.display())]
+    SameFile {
+        /// The recording.
+        path: PathBuf,
+    },
+}
+
+fn recorded_instead(names: &[String]) -> String {
+    match names.len() {
+        0 => String::new(),
+        1..=MAX_NAMES => format!("; it has {}", names.join(", ")),
+        all => {
+            let first: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
+            format!("; it has {} and {} more", first.join(", "), all - MAX_NAMES)
+        }
+    }
+}
+
+impl UserError for RecordingError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NotFound { .. } | Self::Unopenable { .. } | Self::Unreadable { .. } => Exit::Recording,
+            Self::NotRecorded { .. } | Self::NoSamples { .. } => Exit::NotRecorded,
+            Self::SameFile { .. } => Exit::Usage,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::NotFound { path } => {
+                return Some(format!(
+                    ".\\client record -o {} -- COMMAND   (makes one)",
+                    argument(&path.display().to_string())
+                ));
+            }
+            Self::Unreadable { cause: ReadError::NotARecording, .. } => {
+                ".\\client report FILE, with a file that .\\client record wrote"
+            }
+            Self::Unreadable { cause: ReadError::Version { .. }, .. } => "report, of the client that recorded it",
+            Self::SameFile { .. } => "name another file with -o",
+            Self::Unopenable { .. } | Self::Unreadable { .. } | Self::NotRecorded { .. } | Self::NoSamples { .. } => {
+                return None;
+            }
+        };
+        Some(text.to_owned())
+    }
+}
+
+/// A recording, with the symbols of the selected samples.
+#[derive(Debug)]
+pub struct LoadedRecording {
+    path: PathBuf,
+    /// Contents of the recording.
+    pub contents: Contents,
+    /// Selection of the user.
+    pub filter: Filter,
+    /// Modules and symbols of the selected samples.
+    pub symbol_index: SymbolIndex,
+}
+
+impl LoadedRecording {
+    /// Reads a recording and resolves the selected samples.
+    pub fn open(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
+        Self::open_file(&args.file, &args.selection, detail)
+    }
+
+    /// Reads the recording at `path` and resolves the selected samples.
+    pub fn open_file(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
+        let mut loaded = Self::unresolved(path, selection, detail)?;
+        let finder = loaded.finder(selection)?;
+        let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        *symbol_index = SymbolIndex::new(contents, filter, &finder);
+        let is_selected = |location: &SampleLocation| filter.selects(location.sampled_source(), location.process);
+        let locations = contents.sample_counts.locations().filter(|(location, _)| is_selected(location));
+        check_names(filter, locations.map(|(location, weight)| (location, weight.events)), symbol_index)?;
+        Ok(loaded)
+    }
+
+    /// Reads a recording and its timeline, and resolves the samples of the timeline.
+    pub fn with_timeline(args: &RecordingArgs, detail: Detail) -> Result<(Self, Vec<TimelineSample>), Error> {
+        let RecordingArgs { file: path, selection } = args;
+        let mut loaded = Self::unresolved(path, selection, detail)?;
+        let mut samples = timeline(&loaded.contents, &loaded.filter, reader(path)?)
+            .map_err(|error| loaded.export_error(error, None))?;
+        let finder = loaded.finder(selection)?;
+        let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        let locations = || samples.iter().map(|one| one.location(&contents.processes));
+        let all = locations().chain(contents.callers(locations()));
+        *symbol_index = SymbolIndex::of(&contents.processes, all, &finder);
+        let locations = samples.iter().map(|one| (one.location(&contents.processes), one.sample.events));
+        check_names(filter, locations, symbol_index)?;
+        samples.retain(|one| filter.selects_names(&one.location(&contents.processes), symbol_index));
+        Ok((loaded, samples))
+    }
+
+    fn unresolved(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
+        let slice = slice(selection, path)?;
+        let contents = Contents::read_slice(reader(path)?, detail, slice.clone());
+        let contents = contents.map_err(|cause| unreadable(path, cause))?;
+        let filter = filter(selection, slice, &contents, path)?;
+        Ok(Self { path: path.to_owned(), contents, filter, symbol_index: SymbolIndex::default() })
+    }
+
+    /// Creates a finder of symbols and images for the recording.
+    pub fn finder(&self, selection: &SelectionArgs) -> Result<SymbolFinder, Error> {
+        let finder = finder(selection.symbols.clone(), self.path.parent())?;
+        let recorded = self.contents.session.computer.as_deref();
+        Ok(finder.with_perf_maps(perf_map_folders(recorded, std::env::var(COMPUTER).ok().as_deref())))
+    }
+
+    /// Returns the selected sources: the requested ones in order, then other sources that have samples.
+    pub fn sources(&self) -> Vec<SampledSource> {
+        let Session { events, processors, .. } = &self.contents.session;
+        let on = |event: &RecordedEvent| {
+            let core_type = event.core_type;
+            let counts = &self.contents.sample_counts;
+            let each = processors.iter().map(|processor| counts.source_of_event(event, *processor));
+            each.filter(move |sampled| core_type == 0 || sampled.core_type == core_type).collect::<Vec<_>>()
+        };
+        let asked = events.iter().flat_map(on);
+        let sampled = self.contents.sample_counts.totals().map(|(source, _)| source);
+        let mut seen = HashSet::new();
+        asked.chain(sampled).filter(|source| self.filter.selects_source(*source) && seen.insert(*source)).collect()
+    }
+
+    /// Returns the first selected source, for output that has only one.
+    pub fn one_source(&self) -> Result<SampledSource, Error> {
+        self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
+    }
+
+    /// Returns the samples of [one source](Self::one_source) as folded stacks, which `fold` makes.
+    pub fn folded(&self, fold: Fold) -> Result<Vec<String>, Error> {
+        let lines = fold(&self.contents, &self.symbol_index, self.one_source()?, &self.filter);
+        if lines.is_empty() {
+            return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
+        }
+        Ok(lines)
+    }
+
+    /// Opens the recording again, to read single samples. While they are written to a terminal, no progress is shown.
+    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read + Seek, Error> {
+        Ok(watched_reader(&self.path, output.is_some() || !io::stdout().is_terminal())?)
+    }
+
+    /// Converts the error of an export to `output`.
+    pub fn export_error(&self, error: ExportError, output: Option<&Path>) -> Error {
+        match (error, output) {
+            (ExportError::Read(cause), _) => unreadable(&self.path, cause).into(),
+            (ExportError::Write(cause), Some(path)) => OutputError::File { path: path.to_owned(), cause }.into(),
+            (ExportError::Write(cause), None) => OutputError::Stream(cause).into(),
+        }
+    }
+
+    /// Opens `output` for writing.
+    ///
+    /// # Errors
+    /// If it is the recording itself, or cannot be written.
+    pub fn create(&self, output: &Path) -> Result<BufWriter<File>, Error> {
+        let same =
+            fs::canonicalize(output).is_ok_and(|output| fs::canonicalize(&self.path).is_ok_and(|path| path == output));
+        if same {
+            return Err(RecordingError::SameFile { path: output.to_owned() }.into());
+        }
+        let file = File::create(output).map_err(|cause| OutputError::File { path: output.to_owned(), cause })?;
+        Ok(BufWriter::new(file))
+    }
+
+    /// Reports problems with the recording and its symbols on standard error. Returns the exit code.
+    pub fn finish(&self, context: &mut Context) -> Result<i32, Error> {
+        for line in self.notes() {
+            context.warn(&line)?;
+        }
+        let Some(damage) = &self.contents.damage else { return Ok(Exit::Done.code()) };
+        context.warn(&warning(damage))?;
+        Ok(Exit::Incomplete.code())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let unreadable = self.contents.sample_counts.unreadable();
+        if unreadable > 0 {
+            notes
+                .push(format!("warning: {unreadable} records are damaged, or of kinds that this client does not know"));
+        }
+        let modules = self.symbol_index.modules();
+        for Missing { module, reason } in self.symbol_index.missing() {
+            if !matches!(reason, Reason::NotFound | Reason::OnlyExports) {
+                notes.push(format!("note: no symbols for {}: {reason}", modules.name(*module)));
+            }
+        }
+        for (reason, what, searched) in
+            [(Reason::NotFound, "no symbols", "they"), (Reason::OnlyExports, "only exported names", "symbols")]
+        {
+            let missing = self.symbol_index.missing().iter().filter(|missing| missing.reason == reason);
+            let names: Vec<&str> = missing.map(|missing| modules.name(missing.module)).collect();
+            let (first, more) = names.split_at(names.len().min(MAX_MODULES));
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            if !names.is_empty() {
+                let first = first.join(", ");
+                notes.push(format!("note: {what} for {first}{more}; --symbols DIR says where {searched} are"));
+            }
+        }
+        notes.extend(self.symbol_index.perf_map_problems().iter().map(|PerfMapProblem { path, problem }| {
+            let path = path.display();
+            match problem {
+                Ok(lines) => format!("warning: {path}: {} without a function left out", counted(*lines, "line")),
+                Err(cause) => format!("warning: {path} cannot be read: {cause}"),
+            }
+        }));
+        notes
+    }
+}
+
+/// Creates a finder that searches `folders`, the folder `beside` the recording, and the symbol path of the environment.
+pub fn finder(folders: Vec<PathBuf>, beside: Option<&Path>) -> Result<SymbolFinder, Error> {
+    let finder = SymbolFinder::new(folders, beside.map(Path::to_owned), std::env::var(SYMBOL_PATH).ok());
+    Ok(finder.map_err(|_| OutOfMemory)?)
+}
+
+/// Returns the folder in which just-in-time compilers write perf maps, for a recording of the computer `recorded`. The
+/// numbers of its processes mean nothing on `this` computer if it is another one.
+fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> {
+    if recorded == this { vec![std::env::temp_dir()] } else { Vec::new() }
+}
+
+/// Opens a recording.
+pub fn reader(path: &Path) -> Result<BufReader<ReadProgress<JoinedFile>>, RecordingError> {
+    watched_reader(path, true)
+}
+
+/// Opens a recording. The progress of reading it is shown if `is_watched`, and if it takes long.
+fn watched_reader(path: &Path, is_watched: bool) -> Result<BufReader<ReadProgress<JoinedFile>>, RecordingError> {
+    let file = JoinedFile::open(path).map_err(|cause| match cause.kind() {
+        ErrorKind::NotFound => RecordingError::NotFound { path: path.to_owned() },
+        _ => RecordingError::Unopenable { path: path.to_owned(), cause },
+    })?;
+    let length = file.length().unwrap_or_default();
+    Ok(BufReader::new(ReadProgress::new(file, length, is_watched)))
+}
+
+/// Returns the error of a recording that cannot be read.
+pub fn unreadable(path: &Path, cause: ReadError) -> RecordingError {
+    RecordingError::Unreadable { path: path.to_owned(), cause }
+}
+
+/// Formats why a recording is incomplete.
+fn warning(damage: &ReadError) -> String {
+    let mut text = format!("warning: {damage}");
+    let mut cause = damage.source();
+    while let Some(error) = cause {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "\n  because: {error}");
+        cause = error.source();
+    }
+    text.push_str("\n  the output has everything before that, and nothing after it");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perf_maps_of_this_computer_do_not_belong_to_the_recording_of_another() {
+        assert_eq!(perf_map_folders(Some("WS1"), Some("WS1")), [std::env::temp_dir()]);
+        for (recorded, this) in [(Some("WS1"), Some("WS2")), (Some("WS1"), None), (None, Some("WS2"))] {
+            assert!(perf_map_folders(recorded, this).is_empty(), "{recorded:?} {this:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Summary of a source in a report: how it was sampled, how often, and what was lost.
+
+use std::cmp::Reverse;
+
+use protocol::BRANCHES;
+
+use crate::counts::disturbance::Disturbance;
+use crate::counts::share::{self, percent};
+use crate::reading::aggregate::{SourceAggregate, StackSummary};
+use crate::reading::losses::ProcessorLoss;
+use crate::terminal::format::{counted, grouped, properties};
+
+/// Maximum number of processors listed with their losses.
+const MAX_PROCESSORS: usize = 4;
+
+/// Formats how a source was sampled, the number of its samples, and its losses. If the options narrow the selection,
+/// also how much they select.
+pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
+    let events: Vec<String> = source
+        .events
+        .iter()
+        .map(|event| {
+            let interval = grouped(event.interval.into());
+            match event.frequency {
+                _ if source.id == BRANCHES => format!("{}, a record of each", event.label),
+                0 => format!("{}, a sample every {interval} events", event.label),
+                frequency => format!("{}, about {} samples a second", event.label, grouped(frequency.into())),
+            }
+        })
+        .collect();
+    let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
+    let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
+    lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
+    lines.extend(source.stacks.iter().flat_map(stack_lines));
+    lines.extend(loss_lines(source));
+    lines.extend(narrows.then(|| ("Selected", selected(source))));
+    let lost = source.selected_lost.filter(|lost| *lost > 0);
+    lines.extend(lost.map(|lost| ("", format!("{} lost in the selected part", counted(lost, "sample")))));
+    properties(&lines)
+}
+
+fn selected(source: &SourceAggregate) -> String {
+    let share = share::of(source.selected_events, source.sampled_events);
+    let (samples, share) = (counted(source.selected_samples, "sample"), percent(share));
+    format!("{samples}, {share} of all events; Overhead is of all events")
+}
+
+/// Describes the distance of the precise samples from the instruction that caused the event.
+fn skid(source: &SourceAggregate) -> Option<&'static str> {
+    match (source.precise, source.precise_next) {
+        (0, 0) => None,
+        (_, 0) => Some("0: the instruction that made the event happen"),
+        (0, _) => Some("the instruction behind the one that made the event happen"),
+        _ => Some("0 on some processors, on others the instruction behind"),
+    }
+}
+
+/// Returns the shares of samples with complete, truncated and missing call stacks, and why these are missing.
+fn stack_lines(stacks: &StackSummary) -> Vec<(&'static str, String)> {
+    let StackSummary { complete, truncated, kernel_only, missing } = stacks;
+    let all_missing: u64 = missing.values().sum();
+    let samples = complete + truncated + kernel_only + all_missing;
+    let share = |part: u64| percent(share::of(part, samples));
+    let [whole, cut, none] = [*complete, truncated + kernel_only, all_missing].map(share);
+    let mut lines = vec![("Stacks", format!("{whole} of samples; {cut} truncated; {none} missing"))];
+    let kernel_only = (*kernel_only > 0).then(|| format!("kernel mode only {}", share(*kernel_only)));
+    let reasons = missing.iter().map(|(reason, samples)| format!("{reason} {}", share(*samples)));
+    let reasons: Vec<String> = kernel_only.into_iter().chain(reasons).collect();
+    if !reasons.is_empty() {
+        lines.push(("", reasons.join("; ")));
+    }
+    lines
+}
+
+/// Returns what was lost of the samples and of the time, with the processors.
+fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("Lost", lost(source))];
+    if source.throttled > 0 {
+        let overflows = counted(source.throttled, "overflow");
+        lines.push(("Throttled", format!("{overflows} {}", by_processor(source, |one| one.throttled))));
+    }
+    let pauses = source.loss_stats.iter().map(|one| one.pauses).sum();
+    lines.push(("Paused", paused(source, pauses)));
+    if pauses > 0 {
+        lines.push(("", by_processor(source, |one| one.pauses)));
+    }
+    let silences = source.loss_stats.iter().map(|one| one.silences).sum();
+    if silences > 0 {
+        let by_processor = by_processor(source, |one| one.silences);
+        let times = counted(silences, "time");
+        lines.push(("Stopped", format!("{times} {by_processor} by an interrupt storm")));
+    }
+    let disconnections = source.loss_stats.iter().map(|one| one.disconnections).sum();
+    if disconnections > 0 {
+        let time: f64 = source.loss_stats.iter().map(|one| one.disconnected_seconds).sum();
+        let by_processor = by_processor(source, |one| one.disconnections);
+        let times = counted(disconnections, "time");
+        lines.push(("Stopped", format!("{times} {by_processor} without Windows' interrupt entry, {time:.3} s in all")));
+    }
+    let marks = source.loss_stats.iter().filter_map(|one| Some((one.processor, one.changed_register.as_ref()?)));
+    for (index, (processor, Disturbance { register, found, expected, .. })) in marks.take(MAX_PROCESSORS).enumerate() {
+        let name = if index == 0 { "Disturbed" } else { "" };
+        lines.push((name, format!("CPU {processor}: {register} had {found}, not {expected}")));
+    }
+    lines
+}
+
+/// Formats number and share of the lost samples.
+fn lost(source: &SourceAggregate) -> String {
+    match source.lost {
+        0 => "0 samples".to_owned(),
+        lost => {
+            let (samples, share) = (counted(lost, "sample"), percent(source.lost_share));
+            format!("{samples}, {share} {}", by_processor(source, |one| one.lost))
+        }
+    }
+}
+
+/// Formats number and duration of the pauses. Their share is unknown if the recording is incomplete.
+fn paused(source: &SourceAggregate, pauses: u64) -> String {
+    let time: f64 = source.loss_stats.iter().map(|one| one.paused_seconds).sum();
+    let times = format!("{}, {time:.3} s in all", counted(pauses, "time"));
+    match source.paused_share {
+        Some(share) if pauses == 0 => format!("{} of the time", percent(share)),
+        Some(share) => format!("{} of the time: {times}", percent(share)),
+        None => times,
+    }
+}
+
+/// Lists the processors with the highest numbers.
+fn by_processor(source: &SourceAggregate, number: impl Fn(&ProcessorLoss) -> u64) -> String {
+    let mut with: Vec<(u64, u32)> =
+        source.loss_stats.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
+    with.sort_unstable_by_key(|(number, processor)| (Reverse(*number), *processor));
+    let most = with.iter().take(MAX_PROCESSORS);
+    let mut listed: Vec<String> =
+        most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
+    if let others @ 1.. = with.len() - listed.len() {
+        listed.push(format!("{others} more"));
+    }
+    format!("(CPU {})", listed.join(", "))
+}

@@ -1,0 +1,87 @@
+//! `list --interface`: shows the complete table of a profile interface, as in the HAL.
+
+use pmu::interval::IntervalRange;
+use pmu::{Kind, ProfileSource, Source};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::terminal::document::Document;
+use crate::terminal::format::{self, hexadecimal, table};
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SourceRow {
+    id: u32,
+    name: &'static str,
+    select: String,
+    ebx_bit: Option<u8>,
+    interval: u32,
+    minimum: u32,
+    maximum: u32,
+}
+
+impl From<&'static ProfileSource> for SourceRow {
+    fn from(source: &'static ProfileSource) -> Self {
+        let IntervalRange { default, minimum, maximum } = IntervalRange::of(source.source);
+        Self {
+            id: source.source.0,
+            name: source.name,
+            select: format::select(source.select),
+            ebx_bit: source.ebx_bit,
+            interval: default,
+            minimum,
+            maximum,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InterfaceTable {
+    interface: &'static str,
+    sources: Vec<SourceRow>,
+}
+
+impl Document for InterfaceTable {
+    const SCHEMA: &'static str = "halprof.interface/1";
+}
+
+pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {
+    if json {
+        return context.json(&InterfaceTable {
+            interface: kind.name(),
+            sources: kind.sources().iter().map(SourceRow::from).collect(),
+        });
+    }
+    context.say(&format!("{}\n\n{}", sources(kind), intervals(kind)))
+}
+
+/// Formats the sources. Only Emon has the column of EBX bits.
+fn sources(kind: Kind) -> String {
+    let row = |source: &ProfileSource| {
+        let name = source.name.to_owned();
+        let mut row = vec![source.source.0.to_string(), name, hexadecimal(source.select)];
+        if kind == Kind::Emon {
+            row.push(source.ebx_bit.map_or_else(|| "-".to_owned(), |bit| bit.to_string()));
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = kind.sources().iter().map(row).collect();
+    let headings: &[&str] =
+        if kind == Kind::Emon { &["Id", "Name", "Select", "EBX bit"] } else { &["Id", "Name", "Select"] };
+    table(headings, &["Id", "EBX bit"], &rows)
+}
+
+/// Formats the intervals in a separate table: all sources of counters have the same, and the longest names leave no
+/// space.
+fn intervals(kind: Kind) -> String {
+    let row = |what: &str, range: IntervalRange| {
+        vec![what.to_owned(), range.default.to_string(), range.minimum.to_string(), range.maximum.to_string()]
+    };
+    let mut rows = vec![row("of Time, in units of 100 ns", IntervalRange::of(Source::TIME))];
+    if kind != Kind::Default {
+        rows.push(row("of the others, in events", IntervalRange::COUNTER));
+    }
+    table(&["Intervals", "Default", "Min", "Max"], &["Default", "Min", "Max"], &rows)
+}
