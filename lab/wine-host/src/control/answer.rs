@@ -52,10 +52,7 @@ pub fn answer(command: Command) -> Answer {
         Command::SetFaulting { registers } => set_faulting(&registers),
         Command::SetQuirks { quirks } => set_quirks(&quirks),
         Command::SetMovement { processor, shares } => done(set_movement(processor, &shares)),
-        Command::SetPhase { counted, factor } => {
-            per_processor(|state| state.phase = Some(Phase { counted, factor }));
-            Answer::Done
-        }
+        Command::SetPhase { counted, factor } => set(set_phase, Phase { counted, factor }),
         Command::WriteMsr { processor, register, value } => {
             done(uncounted(processor, |cpu| cpu.wrmsr(register, value)))
         }
@@ -159,6 +156,10 @@ fn step(plan: StepPlan) -> Result<(), String> {
 fn set_time(time: Time) {
     processors::set_time(time);
     deferred::time_changed();
+}
+
+fn set_phase(phase: Phase) {
+    per_processor(|state| state.phase = Some(phase));
 }
 
 fn notify_power(arguments: [u64; 2]) {
