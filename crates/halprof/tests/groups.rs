@@ -547,6 +547,26 @@ fn a_thread_that_is_switched_at_every_reading_is_told_so() {
     assert!(group.measure(|| run(&lab, 1_000)).unwrap().quality.is_exact());
 }
 
+/// What the driver read before a switch belongs to another CPU, or to another thread too. The value is what Windows
+/// counted between two switches, which the thread has executed in the region.
+#[test]
+fn a_value_that_the_driver_read_before_a_switch_is_not_used() {
+    let [(event, umask), ..] = INTEL;
+    for seed in 0..20 {
+        let lab = Lab::new(HASWELL, 2, faulting());
+        verify(&lab, ThreadReading::Memory, true);
+        let mut group = group(&lab);
+        let busy = Scheduling { seed, preempt: 100, migrate: 50, others: 1_000_000, ..faulting() };
+        lab.state().scheduler.set_behavior(busy);
+        let before = lab.ledger().user(event, umask);
+        let counts = group.measure(|| run(&lab, 1_000)).unwrap();
+        let executed = lab.ledger().user(event, umask) - before;
+        assert_eq!(counts.quality, Quality::Disturbed(Disturbance::SwitchedWhileRead));
+        let value = counts.get("instructions").unwrap();
+        assert!((1_000..=executed).contains(&value), "seed {seed}: {value} of {executed}");
+    }
+}
+
 #[test]
 fn a_group_for_cpus_counts_every_thread_there() {
     let lab = lab();
