@@ -173,7 +173,8 @@ impl Contents {
         let StackNode { parent: stack, address } = self.stacks.node(location.stack)?;
         let kernel = is_kernel_address(address);
         let is_call = kernel || !location.kernel;
-        let ip = address.wrapping_sub(is_call.into());
+        // Nothing is before 0, where the stacks of some threads end.
+        let ip = address.saturating_sub(is_call.into());
         Some(Caller { location: SampleLocation { kernel, ip, stack, ..*location }, address })
     }
 

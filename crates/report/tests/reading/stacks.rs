@@ -251,6 +251,16 @@ fn calls_of_a_row_are_below_it_in_both_directions() {
     insta::assert_snapshot!(texts.join("\n\n"));
 }
 
+/// No call is before the address 0, which ends the stacks of some threads.
+#[test]
+fn a_return_to_0_is_not_taken_for_a_call_at_the_end_of_the_address_space() {
+    let bytes =
+        recording(&[(sample(CYCLES, 8, JIT + 4, 100).into(), stack(StackEnd::Complete, &[0, JIT + 8]))], usize::MAX);
+    let contents = read(&bytes);
+    let folded = folded(&contents, &symbol_index(&contents), CYCLES, &Filter::default());
+    assert_eq!(folded, ["app.exe;App.Main();[JIT or unmapped] 0x0;App.Main() 100"]);
+}
+
 /// The user-mode function behind kernel-mode ones was interrupted, or made a system call. A return address in a call
 /// of the same function, in a sample with the same callers, is another location.
 #[test]
