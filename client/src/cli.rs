@@ -88,6 +88,8 @@ SOURCES
 #[derive(Debug, Parser)]
 #[command(
     name = "client",
+    // Whatever the file is called: "client.exe" in PowerShell, "client" in a command prompt.
+    bin_name = "client",
     version,
     max_term_width = 80,
     after_help = format!("{EXAMPLES}\n{}", exit::help()),

@@ -19,7 +19,7 @@ const FOLDER: &str = "HALPROF_COMMAND_LINE_FILES";
 const NAMES: [&str; 2] = ["client", "halprof"];
 
 fn command() -> clap::Command {
-    let mut command = Cli::command().bin_name(NAMES[0]);
+    let mut command = Cli::command();
     command.build();
     command
 }

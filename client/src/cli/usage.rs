@@ -162,6 +162,19 @@ mod tests {
         super::report(&Cli::try_parse_from(&words).err()?, &words)
     }
 
+    /// PowerShell passes the path of the file, a command prompt what was typed.
+    #[test]
+    fn the_usage_is_the_same_by_whatever_name_the_program_was_started() {
+        let wanted = "error: x is one argument too many\n  try: .\\client info [OPTIONS]   (.\\client info --help)";
+        for name in ["client", "client.exe", "/bin/client.exe", "/bin/halprof-client.exe"] {
+            let words = [name, "info", "x"].map(OsString::from);
+            let error = Cli::try_parse_from(&words).err();
+            assert_eq!(error.and_then(|error| super::report(&error, &words)).as_deref(), Some(wanted), "{name}");
+            let help = Cli::try_parse_from([name, "info", "--help"]).map_err(|help| help.to_string());
+            assert!(help.is_err_and(|help| help.contains("\nUsage: client info [OPTIONS]\n")), "{name}");
+        }
+    }
+
     #[test]
     fn an_unknown_option_is_reported_with_the_most_similar_one() {
         for (line, wanted) in [
