@@ -10,8 +10,8 @@ use super::Json;
 pub const HELP: &str = "\
 DIR is a checkout of Intel's perfmon (https://github.com/intel/perfmon), or the
 folder of an architecture in Linux's tools/perf/pmu-events/arch. Files that the
-map names and that are not there are left out. If a file is damaged, nothing is
-changed, and the error names the line, and the column of a metric's formula. The
+map names and that are not there are left out. So is what cannot be read: a
+warning names the file and the line, and the column of a metric's formula. The
 events and metrics are kept in one file: from an elevated prompt below
 ProgramData, for every account and the service of the agent, otherwise below
 LOCALAPPDATA, for this account. An import replaces the one before. The file for
