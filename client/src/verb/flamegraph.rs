@@ -33,7 +33,7 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
 /// the graph refer to those.
 fn subtitle(loaded: &LoadedRecording) -> Result<String, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
-    let command = contents.session.command.join(" ");
+    let command = contents.command_text();
     if !filter.narrows() {
         return Ok(command);
     }

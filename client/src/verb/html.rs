@@ -217,8 +217,7 @@ fn row(row: &TableRow) -> Row {
 
 /// Returns the command, or that there was none, and the selected time and processors.
 fn title(loaded: &LoadedRecording) -> String {
-    let command = loaded.contents.session.command.join(" ");
-    let command = if command.is_empty() { "all processes".to_owned() } else { command };
+    let command = loaded.contents.command_text();
     let part = loaded.contents.slice_text(&loaded.filter.slice);
     part.map_or(command.clone(), |part| format!("{command} ({part})"))
 }

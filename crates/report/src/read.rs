@@ -136,6 +136,13 @@ impl Contents {
         earliest.saturating_add(self.selected_time(slice).start)
     }
 
+    /// Returns the command, or that all processes were recorded, in a line.
+    #[must_use]
+    pub fn command_text(&self) -> String {
+        let command = &self.session.command;
+        if command.is_empty() { "all processes".to_owned() } else { command.join(" ") }
+    }
+
     /// Returns which time, processors and threads `slice` selects; `None` if it is the whole recording.
     #[must_use]
     pub fn slice_text(&self, slice: &Slice) -> Option<String> {

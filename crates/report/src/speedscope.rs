@@ -126,7 +126,7 @@ pub fn speedscope(
         }
     });
     let profiles = profiles.collect();
-    let command = contents.session.command.join(" ");
+    let command = contents.command_text();
     let selected = contents.slice_text(&filter.slice);
     let file = File {
         schema: SCHEMA,

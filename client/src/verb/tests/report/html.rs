@@ -38,6 +38,26 @@ fn a_page_has_the_shares_of_the_report() {
     assert!(account.contains("Lost") && account.contains("Paused"), "{account}");
 }
 
+/// `record -a` has no command.
+#[test]
+fn a_recording_of_all_processes_is_named_so_with_and_without_a_cut() {
+    let mut writer = Writer::new(Vec::new(), &Session { command: Vec::new(), ..session() }).unwrap();
+    for process in processes() {
+        writer.process(&process).unwrap();
+    }
+    writer.samples(&[record(25, 100, 8, APP).into()]).unwrap();
+    let file = File::holding(&writer.finish(&summary()).unwrap());
+    for (cut, part, share) in [("", "", ""), (" --cpu 0", " (CPU 0)", " (CPU 0: 100.0 % of all events are selected)")] {
+        let wanted = format!("all processes{part}");
+        let page = data(&file.run(&format!("export FILE --format html -e 25{cut}")).out);
+        assert_eq!(page["title"], wanted);
+        let profile = file.run(&format!("export FILE --format speedscope{cut}")).out;
+        assert!(profile.contains(&format!("\"name\":\"{wanted}\",\"activeProfileIndex\"")), "{profile}");
+        let svg = file.run(&format!("flamegraph FILE -o - -e 25{cut}")).out;
+        assert!(svg.contains(&format!(">all processes{share}</text>")), "{svg}");
+    }
+}
+
 #[test]
 fn a_page_loads_nothing_and_its_text_cannot_become_a_part_of_it() {
     let name = "</script><script>alert(1)</script><!-- {{script}} \u{2028}\"'&.exe";
