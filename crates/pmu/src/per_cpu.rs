@@ -15,7 +15,10 @@ pub struct PerCpu<E> {
 impl<E: Default> PerCpu<E> {
     /// Makes the state of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
     pub(crate) fn new(capabilities: u64) -> Self {
-        Self { pmu: PerCpuPmu::new(capabilities), extension: E::default() }
+        // A constant, so that it is not built on the stack beside its place.
+        let made = Self { pmu: const { PerCpuPmu::new() }, extension: E::default() };
+        made.pmu.snapshot.set_capabilities(capabilities);
+        made
     }
 }
 

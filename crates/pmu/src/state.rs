@@ -345,7 +345,7 @@ pub struct PerCpuPmu {
 }
 
 /// State of a processor that does not exist, for a default `CpuCounters`.
-static NO_CPU: PerCpuPmu = PerCpuPmu::new(0);
+static NO_CPU: PerCpuPmu = PerCpuPmu::new();
 
 impl Default for &PerCpuPmu {
     fn default() -> Self {
@@ -354,12 +354,12 @@ impl Default for &PerCpuPmu {
 }
 
 impl PerCpuPmu {
-    /// Creates the state of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
-    pub(crate) const fn new(capabilities: u64) -> Self {
+    /// Creates the state of a processor without [`Interface::capabilities`](crate::Interface::capabilities).
+    pub(crate) const fn new() -> Self {
         Self {
             started: [const { StartedCounter::new() }; CounterSet::MOST as usize],
             active: ActiveCell::new(),
-            snapshot: PmuSnapshot::new(capabilities),
+            snapshot: PmuSnapshot::new(),
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),

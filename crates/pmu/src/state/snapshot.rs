@@ -27,31 +27,28 @@ pub struct FoundMsrs {
 /// Known values of a processor, in shared memory.
 #[derive(Debug, Default)]
 pub struct PmuSnapshot {
+    // What was found in the control registers is what is restored.
     global: AtomicU64,
     fixed: AtomicU64,
+    debug: AtomicU64,
     freeze: AtomicU64,
     capabilities: AtomicU64,
     control: AtomicU64,
     fixed_control: AtomicU64,
-    found_global: AtomicU64,
-    found_fixed: AtomicU64,
-    found_debug: AtomicU64,
 }
 
 impl PmuSnapshot {
-    /// Creates the snapshot of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
+    /// Creates the snapshot of a processor without [`Interface::capabilities`](crate::Interface::capabilities).
     #[must_use]
-    pub const fn new(capabilities: u64) -> Self {
+    pub const fn new() -> Self {
         Self {
             global: AtomicU64::new(0),
             fixed: AtomicU64::new(0),
+            debug: AtomicU64::new(0),
             freeze: AtomicU64::new(0),
-            capabilities: AtomicU64::new(capabilities),
+            capabilities: AtomicU64::new(0),
             control: AtomicU64::new(0),
             fixed_control: AtomicU64::new(0),
-            found_global: AtomicU64::new(0),
-            found_fixed: AtomicU64::new(0),
-            found_debug: AtomicU64::new(0),
         }
     }
 
@@ -101,17 +98,17 @@ impl PmuSnapshot {
     #[must_use]
     pub fn found(&self) -> FoundMsrs {
         FoundMsrs {
-            global: self.found_global.load(Ordering::Relaxed),
-            fixed: self.found_fixed.load(Ordering::Relaxed),
-            debug: self.found_debug.load(Ordering::Relaxed),
+            global: self.global.load(Ordering::Relaxed),
+            fixed: self.fixed.load(Ordering::Relaxed),
+            debug: self.debug.load(Ordering::Relaxed),
         }
     }
 
     /// Sets the values that guarded accesses have found and tried.
     pub fn set_found(&self, found: FoundMsrs) {
-        self.found_global.store(found.global, Ordering::Relaxed);
-        self.found_fixed.store(found.fixed, Ordering::Relaxed);
-        self.found_debug.store(found.debug, Ordering::Relaxed);
+        self.global.store(found.global, Ordering::Relaxed);
+        self.fixed.store(found.fixed, Ordering::Relaxed);
+        self.debug.store(found.debug, Ordering::Relaxed);
     }
 
     /// Returns the [`Interface::capabilities`](crate::Interface::capabilities) of the processor.
