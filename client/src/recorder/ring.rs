@@ -3,12 +3,11 @@
 use pmu::Source;
 use protocol::{EventRequest, MAX_RING_BYTES, RING, SampleRecord};
 
+use crate::recorder::sampled_event::TIME_UNITS;
+
 /// Seconds of expected samples that a ring has room for. The client fetches ten times a second or more, so that it may
 /// fall behind for almost that long.
 const SECONDS: u64 = 2;
-
-/// Units of ProfileTime per second.
-const TIME_UNITS: u64 = 10_000_000;
 
 /// Fewest and most records, whatever is expected.
 const BOUNDS: (u64, u64) = (1_024, 1 << 16);
@@ -37,7 +36,7 @@ pub fn samples_per_second(events: &[EventRequest]) -> u64 {
 /// Returns how many records are expected of each processor in two seconds.
 fn expected(events: &[EventRequest]) -> u64 {
     let of_event = |event: &EventRequest| match (event.frequency, event.source == Source::TIME.0) {
-        (0, true) => SECONDS * TIME_UNITS / u64::from(event.interval.max(1)),
+        (0, true) => SECONDS * u64::from(TIME_UNITS) / u64::from(event.interval.max(1)),
         (0, false) => UNKNOWN,
         (frequency, _) => SECONDS * u64::from(frequency),
     };
