@@ -191,40 +191,41 @@ impl EventCount {
 pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {
-        let name_of = || sources.name_of(record.source, record.core_type, (record.event, record.extra));
         let key = (record.session, record.index, record.source, record.modes, record.core_type);
         let key_of =
             |event: &EventCount| (event.session, event.index, event.id, event.mode_bits, event.core_type_number);
         let known = events.iter_mut().find(|event| key_of(event) == key);
-        match known {
-            Some(event) => event.processors.push(on_processor(record)),
-            None => events.push(EventCount {
-                session: record.session,
-                id: record.source,
-                name: qualified(&name_of(), record.core_type),
-                core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
-                source: name_of(),
-                core_type_number: record.core_type,
-                whole: record.event,
-                modes: event::mode_letters(record.modes),
-                count: 0,
-                scaled: 0,
-                error: None,
-                enabled_seconds: 0.0,
-                percent_running: 100.0,
-                asleep_seconds: 0.0,
-                per_second: None,
-                disturbed: false,
-                missed: None,
-                errata: Vec::new(),
-                processors: vec![on_processor(record)],
-                mode_bits: record.modes,
-                ticks: 0,
-                index: record.index,
-                group: 0,
-                is_labelled: false,
-            }),
+        if let Some(event) = known {
+            event.processors.push(on_processor(record));
+            continue;
         }
+        let source = sources.name_of(record.source, record.core_type, (record.event, record.extra));
+        events.push(EventCount {
+            session: record.session,
+            id: record.source,
+            name: qualified(&source, record.core_type),
+            core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
+            source,
+            core_type_number: record.core_type,
+            whole: record.event,
+            modes: event::mode_letters(record.modes),
+            count: 0,
+            scaled: 0,
+            error: None,
+            enabled_seconds: 0.0,
+            percent_running: 100.0,
+            asleep_seconds: 0.0,
+            per_second: None,
+            disturbed: false,
+            missed: None,
+            errata: Vec::new(),
+            processors: vec![on_processor(record)],
+            mode_bits: record.modes,
+            ticks: 0,
+            index: record.index,
+            group: 0,
+            is_labelled: false,
+        });
     }
     for event in &mut events {
         event.processors.sort_by_key(|one| one.processor);
