@@ -9,11 +9,13 @@ use anyhow::{Context, Error, Result, bail};
 
 use crate::{
     artifacts::{self, Group},
-    consumers,
+    command_line::Extras,
     demo::{self, DemoProcessors},
-    elevated, fuzz,
+    elevated,
     interrupts::{self, InterruptArguments},
-    lab, package, prerequisites, reproducible, run, vm,
+    lab, package, prerequisites,
+    program::{self, CONSUMERS, FUZZ, VM},
+    run,
     workspace::Workspace,
 };
 
@@ -80,7 +82,6 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
     artifacts::build(workspace)?;
-    reproducible::check(workspace)?;
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
     run::verbose(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
@@ -91,15 +92,15 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     demo::run(workspace, DemoProcessors::Generations)?;
     let identity = cpuid_dumps::parse_name("zen4-7700x").map_err(Error::msg)?;
     lab::run(workspace, identity, &["client".to_owned(), "info".to_owned()])?;
-    package::make_whole(workspace)?;
+    package::make_with(workspace, &Extras { reproducible: true, ..Extras::default() })?;
     for round in 1..=ROUNDS {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace, Scope::Soak)?;
     }
     interrupts::run(workspace, &InterruptArguments::default())?;
     loom(workspace, Some(SOAK_PREEMPTIONS))?;
-    fuzz::soak(workspace)?;
-    consumers::run(workspace)?;
+    program::call(workspace, FUZZ, ["fuzz", "soak"])?;
+    program::call(workspace, CONSUMERS, ["test", "--consumers"])?;
     println!("{}", line("soak", started.elapsed(), None, true));
     Ok(())
 }
@@ -126,10 +127,17 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
         Stage::new("tests, loom", 60, || loom(workspace, None)),
         Stage::new("documentation", 60, || documentation(workspace)),
         Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
-        Stage::new("package", 20, || vm::check_package(&package::make_whole(workspace)?)),
+        Stage::new("package", 20, || whole_package(workspace)),
         Stage::new("tests, end to end", 240, || end_to_end_tests(workspace, Scope::Short)),
     ]);
     stages
+}
+
+/// Makes the package, and checks that the plan of `vm` can use it.
+fn whole_package(workspace: &Workspace) -> Result<()> {
+    package::make_whole(workspace)?;
+    let words = ["vm".into(), "--dry-run".into(), "--package".into(), workspace.package().into_os_string()];
+    run::quiet(&mut program::command(workspace, VM, words))
 }
 
 /// Runs the native tests with a quarter of proptest's usual cases for each law. [`soak`] tries many more.

@@ -3,7 +3,6 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
 
 /// Makes a folder and its parents. An existing folder is not an error.
 pub fn make_folder(path: &Path) -> Result<()> {
@@ -42,11 +41,6 @@ pub fn names(folder: &Path) -> Result<Vec<String>> {
         .with_context(|| format!("cannot list {}", folder.display()))?;
     names.sort();
     Ok(names)
-}
-
-/// Returns the SHA-256 of a content, in hexadecimal.
-pub fn sha256(content: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(content))
 }
 
 /// Writes a file, replacing an earlier one.

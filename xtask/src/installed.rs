@@ -4,13 +4,13 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use crate::{elevated, package, run, workspace::Workspace};
+use crate::{command_line::Extras, elevated, package, run, workspace::Workspace};
 
 /// Creates the package, then installs and starts its driver.
 pub fn install(workspace: &Workspace) -> Result<()> {
     ensure_windows()?;
     elevated::ensure()?;
-    package::run(workspace, &package::Extras::default())?;
+    package::run(workspace, &Extras::default())?;
     run::verbose(Command::new(workspace.package().join("client.exe")).arg("install"))
 }
 

@@ -16,9 +16,10 @@ pub struct Workspace {
 impl Workspace {
     /// Finds the workspace that `cargo xtask` was called in.
     pub fn find() -> Result<Self> {
-        let xtask = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
-        let root = xtask.parent().context("the folder xtask has no parent")?;
-        Ok(Self { root: root.to_path_buf() })
+        let package =
+            env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+        let root = package.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+        Ok(Self { root: root.context("no Cargo.lock above this program's package")?.to_path_buf() })
     }
 
     /// Makes the workspace of another folder.
@@ -117,10 +118,22 @@ impl Workspace {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::Value;
 
     const MANIFEST: &str = include_str!("../../Cargo.toml");
     const LOCK: &str = include_str!("../../Cargo.lock");
+
+    /// What is built before anything of a command happens.
+    #[test]
+    fn xtask_itself_has_at_most_fifty_packages() {
+        let mut tree = super::Workspace::find().unwrap().cargo("tree");
+        tree.args(["--locked", "--package", "xtask", "--edges", "normal,build", "--prefix", "none"]);
+        let tree = crate::run::output(&mut tree).unwrap();
+        let packages: BTreeSet<_> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+        assert!((10..=50).contains(&packages.len()), "{}: {packages:?}", packages.len());
+    }
 
     /// Otherwise every build in the profile begins with a warning.
     #[test]
