@@ -271,8 +271,12 @@ impl LoadedRecording {
         }
         let modules = self.symbol_index.modules();
         for Missing { module, reason } in self.symbol_index.missing() {
-            if !matches!(reason, Reason::NotFound | Reason::OnlyExports) {
-                notes.push(format!("note: no symbols for {}: {reason}", modules.name(*module)));
+            match reason {
+                Reason::NotFound | Reason::OnlyExports => {}
+                Reason::Unverified(_) => {
+                    notes.push(format!("note: the names of {} can be wrong: {reason}", modules.name(*module)));
+                }
+                _ => notes.push(format!("note: no symbols for {}: {reason}", modules.name(*module))),
             }
         }
         for (reason, what, searched) in

@@ -65,6 +65,7 @@ mod processes;
 mod proportion;
 mod rates;
 mod read;
+mod recorded_build;
 mod sample_counts;
 mod sampled_sources;
 mod samples_csv;

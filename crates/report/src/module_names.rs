@@ -16,7 +16,7 @@ pub(crate) struct ModuleNames {
     /// What is at the addresses, in ascending order.
     pub code: Vec<NamedCode>,
     /// Why not all of them have names, if better symbols would have these.
-    pub lack: Option<Reason>,
+    pub lacks: Vec<Reason>,
 }
 
 /// Sampled addresses in a row that have the same functions.
@@ -66,7 +66,7 @@ impl ModuleNames {
                 names.code.push(code);
             }
         }
-        names.lack = symbols.lack(is_nameless);
+        names.lacks = symbols.lacks(is_nameless).collect();
         names
     }
 }

@@ -248,14 +248,14 @@ impl SymbolIndex {
 
     /// Adds what was found for a module. Its numbers become those of the index.
     fn add_module(&mut self, module: ModuleId, found: Result<ModuleNames, Reason>) {
-        let ModuleNames { symbols, inline_lists, mut code, lack } = match found {
+        let ModuleNames { symbols, inline_lists, mut code, lacks } = match found {
             Ok(found) => found,
             Err(reason) => {
                 self.missing.push(Missing { module, reason });
                 return;
             }
         };
-        self.missing.extend(lack.map(|reason| Missing { module, reason }));
+        self.missing.extend(lacks.into_iter().map(|reason| Missing { module, reason }));
         let [first_symbol, first_list] = [next(&self.symbols), next(&self.inline_lists)];
         self.symbols.extend(symbols);
         for list in inline_lists {
@@ -432,7 +432,7 @@ impl SymbolIndex {
         }
     }
 
-    /// Returns the modules with samples for which no symbols were found.
+    /// Returns what the symbols of the modules with samples lack.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing

@@ -22,13 +22,13 @@ use crate::image_symbols::{DebugLink, ImageSymbols};
 use crate::module_names::ModuleNames;
 use crate::modules::{ModuleId, Modules, file_name};
 use crate::pdb_symbols::PdbSymbols;
-use crate::pe::PeHeaders;
 use crate::perf_map::PerfMap;
 use crate::processes::UNKNOWN_NAME;
+use crate::recorded_build::{UnverifiedFile, check_image, debug_file};
 use crate::symbol_servers::SymbolServers;
 use crate::symbol_stores;
 
-/// A module for which no symbols were found.
+/// What the symbols of a module lack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// The module.
@@ -37,7 +37,7 @@ pub struct Missing {
     pub reason: Reason,
 }
 
-/// Why no symbols were found.
+/// Why no symbols were found, or why the found ones can be wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// No symbol file exists.
@@ -49,6 +49,9 @@ pub enum Reason {
     /// The file is from another build than the recorded one.
     #[error("{} is from another build", .0.display())]
     OtherBuild(PathBuf),
+    /// The file is used, but nothing tells it from another build.
+    #[error("{} cannot be verified: it has no time stamp of its own and names no PDB, so another build can look the same", .0.display())]
+    Unverified(PathBuf),
     /// The image has names of exported functions only.
     #[error("the image names exported functions only; other code is shown as module+offset")]
     OnlyExports,
@@ -75,7 +78,7 @@ pub struct SymbolFinder {
     stores: Vec<PathBuf>,
     servers: SymbolServers,
     perf_maps: Vec<PathBuf>,
-    /// Symbols that were searched for before, if they are kept.
+    /// Symbols that were searched for before, if they are kept. Those of an unverified file hold until it changes.
     cache: Option<Mutex<FxHashMap<ImageKey, Result<Symbols, Reason>>>>,
 }
 
@@ -138,7 +141,11 @@ impl SymbolFinder {
         let build = module.debug.as_ref().map(|debug| debug.id.clone());
         let key = (module.path.clone(), module.timestamp, module.image_size, build);
         let cache = || cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = cache().get(&key).cloned();
+        let is_current = |found: &&Result<Symbols, Reason>| {
+            let unverified = found.as_ref().ok().and_then(|symbols| symbols.unverified.as_ref());
+            unverified.is_none_or(UnverifiedFile::is_unchanged)
+        };
+        let known = cache().get(&key).filter(is_current).cloned();
         known.unwrap_or_else(|| {
             let found = self.search(module);
             cache().insert(key, found.clone());
@@ -155,20 +162,28 @@ impl SymbolFinder {
             let folders = self.folders(&[&module.path, path]);
             let local = folders.iter().flat_map(|folder| self.candidates(folder, name, &key));
             let served = iter::once_with(|| self.servers.file(name, &key));
-            let symbols = local.chain(served).map(|path| debug_file_symbols(path?, id));
-            if let Some(symbols) = first_found(symbols, &mut reason) {
+            let symbols = local.chain(served).map(|path| {
+                let path = path?;
+                let unverified = UnverifiedFile::of(&path, module);
+                Ok((debug_file_symbols(path, id)?, unverified))
+            });
+            if let Some((symbols, unverified)) = first_found(symbols, &mut reason) {
                 // Without the image, a public name extends to the next one.
                 let mut images = self.image_files(module).into_iter().filter_map(Result::ok);
                 let image = images.find_map(|path| self.image(&path, module, &mut Reason::NotFound).ok());
-                return Ok(Symbols::of_pdb(symbols, image));
+                return Ok(Symbols { unverified, ..Symbols::of_pdb(symbols, image) });
             }
         }
         if module.image_size == 0 {
             return Err(if module.debug.is_some() { reason } else { Reason::UnknownBuild });
         }
         for path in self.image_files(module) {
-            match path.and_then(|path| self.image(&path, module, &mut reason)) {
-                Ok(symbols) => return Ok(Symbols::of_image(symbols, reason)),
+            let read = path.and_then(|path| {
+                let unverified = UnverifiedFile::of(&path, module);
+                Ok((self.image(&path, module, &mut reason)?, unverified))
+            });
+            match read {
+                Ok((symbols, unverified)) => return Ok(Symbols { unverified, ..Symbols::of_image(symbols, reason) }),
                 Err(Reason::NotFound) => {}
                 Err(other) => reason = other,
             }
@@ -260,27 +275,8 @@ fn read_perf_map(path: &Path) -> io::Result<PerfMap> {
     Ok(PerfMap::parse(bytes))
 }
 
-/// Checks that the file `path` is the recorded build of `module`.
-fn check_image(path: &Path, module: &Module) -> Result<(), Reason> {
-    if !path.is_file() {
-        return Err(Reason::NotFound);
-    }
-    let headers = PeHeaders::read(path).map_err(|error| unreadable(path, error.to_string()))?;
-    let headers = headers.map_err(|error| unreadable(path, error.to_string()))?;
-    if (headers.timestamp, headers.image_size) != (module.timestamp, module.image_size) {
-        return Err(Reason::OtherBuild(path.to_owned()));
-    }
-    Ok(())
-}
-
-fn unreadable(path: &Path, cause: String) -> Reason {
+pub(crate) fn unreadable(path: &Path, cause: String) -> Reason {
     Reason::Unreadable { path: path.to_owned(), cause }
-}
-
-/// Returns the path of a module's PDB and its build ID.
-fn debug_file(module: &Module) -> Option<(&str, DebugId)> {
-    let debug = module.debug.as_ref()?;
-    Some((&debug.name, DebugId::from_breakpad(&debug.id).ok()?))
 }
 
 /// Returns the symbols of the PDB at `path` if it is of this build.
@@ -331,6 +327,8 @@ pub(crate) struct Symbols {
     table: Arc<SymbolTable>,
     /// Why better symbols were not found, if they should have been.
     lack: Option<Reason>,
+    /// The file with the symbols, if it can be of another build.
+    unverified: Option<UnverifiedFile>,
     /// The failure of the library that reads the file, after which it is not called again: what it left is
     /// inconsistent.
     failure: Arc<OnceLock<String>>,
@@ -392,7 +390,7 @@ impl Symbols {
     }
 
     fn of(table: SymbolTable, lack: Option<Reason>) -> Self {
-        Self { table: Arc::new(table), lack, failure: Arc::default() }
+        Self { table: Arc::new(table), lack, unverified: None, failure: Arc::default() }
     }
 
     /// Reads the table; `None` after a failure of its library.
@@ -417,7 +415,12 @@ impl Symbols {
     }
 
     /// Returns why the symbols are not all that a report needs. `is_nameless` says that an address had no name.
-    pub(crate) fn lack(&self, is_nameless: bool) -> Option<Reason> {
+    pub(crate) fn lacks(&self, is_nameless: bool) -> impl Iterator<Item = Reason> {
+        let unverified = self.unverified.as_ref().map(|file| Reason::Unverified(file.path.clone()));
+        self.lack(is_nameless).into_iter().chain(unverified)
+    }
+
+    fn lack(&self, is_nameless: bool) -> Option<Reason> {
         if let Some(failure) = self.failure.get() {
             let (path, rest) = match &*self.table {
                 SymbolTable::Pdb(pdb, _) => (pdb.path(), "only its public names are shown"),

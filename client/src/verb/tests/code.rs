@@ -19,8 +19,24 @@ const BASE: u64 = 0x1_8000_0000;
 /// Address of compiled code.
 const JIT: u64 = 0x7FF8_1234_0000;
 
+fn dll() -> Module {
+    let debug = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E1".to_owned() };
+    Module {
+        base: BASE,
+        size: 20480,
+        path: "C:\\fixtures\\functions.dll".to_owned(),
+        timestamp: 0x52AB_7D57,
+        image_size: 20480,
+        debug: Some(debug),
+    }
+}
+
 /// Creates a folder with a recording, a.rec, of samples at these addresses.
 fn folder(modes: u32, samples: &[u64]) -> TempDir {
+    folder_with(dll(), modes, samples)
+}
+
+fn folder_with(dll: Module, modes: u32, samples: &[u64]) -> TempDir {
     let event =
         RecordedEvent { source: 25, name: "TotalCycles".to_owned(), modes, interval: 1000, frequency: 0, core_type: 0 };
     let session = Session {
@@ -36,15 +52,6 @@ fn folder(modes: u32, samples: &[u64]) -> TempDir {
         core_types: Vec::new(),
         events: vec![event],
         part: 0,
-    };
-    let debug = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E1".to_owned() };
-    let dll = Module {
-        base: BASE,
-        size: 20480,
-        path: "C:\\fixtures\\functions.dll".to_owned(),
-        timestamp: 0x52AB_7D57,
-        image_size: 20480,
-        debug: Some(debug),
     };
     let record = |ip: &u64| -> SampleRecord {
         CounterSample {
@@ -151,6 +158,27 @@ fn annotate_shows_instructions_with_their_shares_and_lines() {
     for same in ["*alpha()", "functions!*alpha*", "functions.dll!functions::alpha()", "FUNCTIONS!alpha"] {
         assert_eq!(text(same), text("functions::alpha()"), "{same}");
     }
+}
+
+/// Go writes no time stamp and no debug record.
+#[test]
+fn names_of_an_image_that_cannot_be_verified_are_shown_with_a_note() {
+    let module = Module { timestamp: 0, debug: None, ..dll() };
+    let folder = folder_with(module, modes::BOTH, &[BASE + 0x1020, BASE + 0x1040]);
+    let image = folder.path().join("functions.dll");
+    let mut bytes = DLL.to_vec();
+    let stamp = bytes.windows(4).position(|bytes| bytes == 0x52AB_7D57_u32.to_le_bytes()).unwrap();
+    bytes[stamp..stamp + 4].fill(0);
+    fs::write(&image, bytes).unwrap();
+    let note = format!(
+        "note: the names of functions.dll can be wrong: {} cannot be verified: it has no time stamp of its own and \
+         names no PDB, so another build can look the same\n",
+        image.display()
+    );
+    let run = run_in(folder.path(), "report FILE");
+    assert_eq!(rows(&run.out), ["functions.dll  alpha", "functions.dll  entry"]);
+    assert_eq!(run.err, note);
+    assert_eq!(run_in(folder.path(), "annotate alpha FILE").err, note);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use recording::{DebugFile, Module};
+use recording::{Block, DebugFile, Module, Process};
 use report::{Annotation, Filter, NamePattern, Reason, SymbolFinder, SymbolIndex};
 
-use super::pe_image::{FUNCTION, GO, PeImage, UNTYPED};
-use super::support::{APP, CYCLES, read};
+use super::pe_image::{FUNCTION, GO, PeImage, TIMESTAMP, UNTYPED};
+use super::support::{APP, CYCLES, file, read, sample};
 use super::symbols::{folder, given, location, look_up, pdb, public_pdb, recorded};
 
 /// GUID of the PDB among the fixtures.
@@ -19,7 +20,7 @@ fn app() -> Module {
         base: APP,
         size: PeImage::size().into(),
         path: "C:\\app\\app.exe".to_owned(),
-        timestamp: 0,
+        timestamp: TIMESTAMP,
         image_size: PeImage::size(),
         debug: None,
     }
@@ -187,7 +188,8 @@ fn a_debug_link_leads_to_the_file_with_the_symbols() {
 
 #[test]
 fn a_pdb_of_another_build_is_told_although_the_image_is_present() {
-    let image = PeImage { code: code(), exports: vec![("leaf", 0x1000)], ..PeImage::default() };
+    let pdb_name = Some(("app.pdb".to_owned(), [1, 0, 0, 0]));
+    let image = PeImage { code: code(), exports: vec![("leaf", 0x1000)], pdb: pdb_name, ..PeImage::default() };
     let debug = DebugFile { name: "app.pdb".to_owned(), id: "000000010000000000000000000000001".to_owned() };
     let module = Module { debug: Some(debug), ..app() };
     let folder = folder(&[("app.exe", &image.bytes()), ("app.pdb", &pdb())]);
@@ -196,12 +198,86 @@ fn a_pdb_of_another_build_is_told_although_the_image_is_present() {
     assert_eq!(missing, Some(Reason::OtherBuild(folder.path().join("app.pdb"))));
 }
 
+/// Go writes zero, Delphi until 2009 one moment of 1992 into every image.
+const SAME_IN_ALL_BUILDS: [u32; 2] = [0, 0x2A42_5E19];
+
+#[test]
+fn a_file_that_nothing_tells_from_another_build_is_used_and_told_once() {
+    let exports = vec![("leaf", 0x1000)];
+    for timestamp in SAME_IN_ALL_BUILDS {
+        let image = PeImage { timestamp, code: code(), exports: exports.clone(), ..PeImage::default() };
+        let folder = folder(&[("app.exe", &image.bytes())]);
+        let module = Module { timestamp, ..app() };
+        // The module is in two processes.
+        let process = |id| Process { id, created: None, name: "app.exe".to_owned(), modules: vec![module.clone()] };
+        let samples = [8, 9].map(|id| sample(CYCLES, id, APP + 0x1000, 1).into()).to_vec();
+        let recording = file(&[Block::Process(process(8)), Block::Process(process(9)), Block::Samples(samples)]);
+        let contents = read(&recording);
+        let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &given(folder.path()));
+        assert_eq!(symbol_index.symbol(&location(0x1000)), "leaf");
+        let reasons: Vec<&Reason> = symbol_index.missing().iter().map(|missing| &missing.reason).collect();
+        assert_eq!(reasons, [&Reason::Unverified(folder.path().join("app.exe"))], "{timestamp:#x}");
+    }
+    // What lacks otherwise is told besides.
+    let folder = folder(&[("app.exe", &PeImage { timestamp: 0, code: code(), exports, ..PeImage::default() }.bytes())]);
+    let contents = read(&recorded(&Module { timestamp: 0, ..app() }, &[0x1000, 0x1050]));
+    let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &given(folder.path()));
+    let reasons: Vec<&Reason> = symbol_index.missing().iter().map(|missing| &missing.reason).collect();
+    assert_eq!(reasons, [&Reason::OnlyExports, &Reason::Unverified(folder.path().join("app.exe"))]);
+}
+
+#[test]
+fn a_pdb_whose_id_is_zero_is_used_and_told() {
+    let mut pdb = pdb();
+    let guid: Vec<u8> = GUID.iter().flat_map(|word| word.to_le_bytes()).collect();
+    while let Some(id) = pdb.windows(16).position(|bytes| bytes == guid) {
+        pdb[id..id + 16].fill(0);
+    }
+    let debug = DebugFile { name: "functions.pdb".to_owned(), id: format!("{}1", "0".repeat(32)) };
+    let folder = folder(&[("functions.pdb", &pdb)]);
+    let module = Module { debug: Some(debug), timestamp: 0, ..app() };
+    let wanted = (vec!["functions::alpha()".to_owned()], Some(Reason::Unverified(folder.path().join("functions.pdb"))));
+    assert_eq!(look_up(&module, &[0x1020], &given(folder.path())), wanted);
+}
+
+#[test]
+fn an_image_that_names_another_pdb_than_the_recorded_one_is_of_another_build() {
+    let exports = vec![("leaf", 0x1000)];
+    let debug = |first: u32| DebugFile { name: "app.pdb".to_owned(), id: format!("{first:08X}{}1", "0".repeat(24)) };
+    let image = |pdb| PeImage { timestamp: 0, code: code(), exports: exports.clone(), pdb, ..PeImage::default() };
+    let module = |debug| Module { timestamp: 0, debug, ..app() };
+    let named = Some(("app.pdb".to_owned(), [1, 0, 0, 0]));
+    for (pdb, recorded, is_same) in [(named.clone(), 1, true), (named, 2, false), (None, 1, false)] {
+        let folder = folder(&[("app.exe", &image(pdb).bytes())]);
+        let path = folder.path().join("app.exe");
+        let (name, reason) = if is_same { ("leaf", None) } else { ("app.exe+0x1000", Some(Reason::OtherBuild(path))) };
+        let module = module(Some(debug(recorded)));
+        assert_eq!(look_up(&module, &[0x1000], &given(folder.path())), (vec![name.to_owned()], reason));
+    }
+}
+
+/// Symbols that are kept are those of the file that is there now.
+#[test]
+fn a_file_that_nothing_tells_from_another_build_is_read_again_when_it_changes() {
+    let image = |name| PeImage { timestamp: 0, code: code(), exports: vec![(name, 0x1000)], ..PeImage::default() };
+    let folder = folder(&[("app.exe", &image("leaf").bytes())]);
+    let finder = given(folder.path()).with_cache();
+    let module = Module { timestamp: 0, ..app() };
+    assert_eq!(look_up(&module, &[0x1000], &finder).0, ["leaf"]);
+    let path = folder.path().join("app.exe");
+    let modified = fs::metadata(&path).unwrap().modified().unwrap() + Duration::from_secs(2);
+    fs::write(&path, image("twig").bytes()).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    assert_eq!(look_up(&module, &[0x1000], &finder).0, ["twig"]);
+}
+
 /// Microsoft's PDBs have no names of static functions: the code behind a public name is often another function's.
 #[test]
 fn a_public_name_of_a_pdb_names_its_own_code_only() {
     let (pdb, debug) = public_pdb();
     let unwind = vec![([0x1000, 0x1008], None), ([0x1008, 0x1010], None), ([0x1010, 0x1018], Some([0x1000, 0x1008]))];
-    let image = PeImage { code: code(), unwind, ..PeImage::default() };
+    let pdb_name = Some((debug.name.clone(), [0xCA03_220C, 0x5DEA_9055, 0x2044_4C4C, 0x2E42_4450]));
+    let image = PeImage { code: code(), unwind, pdb: pdb_name, ..PeImage::default() };
     let module = Module { debug: Some(debug), ..app() };
     let offsets = [0x1004, 0x100C, 0x1014, 0x101C, 0x1020, 0x1028];
     let with_image = folder(&[("app.exe", &image.bytes()), ("folded.pdb", &pdb)]);

@@ -8,6 +8,9 @@ pub const FUNCTION: u16 = 0x20;
 pub const GO: u16 = 0x0308;
 pub const UNTYPED: u16 = 0;
 
+/// Time stamp of an image that has no other one.
+pub const TIMESTAMP: u32 = 0x5F00_0001;
+
 const UNWIND: u32 = 0x2000;
 const ENTRIES: u32 = 0x3000;
 const EXPORTS: u32 = 0x4000;
@@ -17,7 +20,7 @@ const IMAGE_SIZE: u32 = 0x7000;
 const FILE_ALIGNMENT: usize = 0x200;
 
 /// An image. Addresses are relative to its base.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct PeImage {
     pub timestamp: u32,
     pub code: Vec<u8>,
@@ -31,6 +34,13 @@ pub struct PeImage {
     pub debug_link: Option<(&'static str, u32)>,
     /// Path of the PDB, and the four words of its GUID. Its age is 1.
     pub pdb: Option<(String, [u32; 4])>,
+}
+
+impl Default for PeImage {
+    fn default() -> Self {
+        let (code, unwind, exports, symbols) = Default::default();
+        Self { timestamp: TIMESTAMP, code, unwind, exports, symbols, debug_link: None, pdb: None }
+    }
 }
 
 impl PeImage {
