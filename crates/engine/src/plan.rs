@@ -1,6 +1,7 @@
 //! Planning of sessions: all checks that can refuse a session before a register is accessed.
 
 mod request;
+mod tag;
 mod threads;
 
 use alloc::vec::Vec;
@@ -30,9 +31,6 @@ use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 use request::{check, check_numbers, how_to_serve, named_core_type, within};
 use sample_ring::Slot;
-
-/// Maximum number of sessions: the number of tags that the state of a counter can hold.
-pub const MAX_SESSIONS: u16 = 0xFFF;
 
 /// The client that starts a session.
 #[derive(Debug, Clone, Copy)]
@@ -507,9 +505,9 @@ impl<M: Platform> Planner<'_, M> {
     }
 
     fn free_tag(&self) -> Result<u16, Refusal> {
-        let taken = |tag: &u16| self.others.iter().any(|session| session.tag == *tag);
-        (1..=MAX_SESSIONS).find(|tag| !taken(tag)).ok_or(
-            Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::TooManySessions).detail(u64::from(MAX_SESSIONS), 0),
+        tag::lowest_free(self.others.iter().map(|session| session.tag)).ok_or(
+            Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::TooManySessions)
+                .detail(u64::from(tag::MAX_SESSIONS), 0),
         )
     }
 }
