@@ -106,6 +106,9 @@ pub struct EventCount {
     /// `enabled_seconds` in units of 100 ns.
     #[serde(skip)]
     pub ticks: u64,
+    /// Sum of the times on all processors.
+    #[serde(skip)]
+    pub times: Times,
     /// Index of the event in the request.
     #[serde(skip)]
     pub index: u32,
@@ -140,17 +143,7 @@ impl EventCount {
 
     /// Returns the number for a table, with a mark if it is disturbed, and one if its counter does not count.
     pub fn number(&self) -> String {
-        number(self.scaled, self.is_uncounted(), self.disturbed, self.missed)
-    }
-
-    /// Returns whether the event took turns with others.
-    pub fn took_turns(&self) -> bool {
-        self.percent_running < 100.0
-    }
-
-    /// Returns whether it never had a counter.
-    pub fn is_uncounted(&self) -> bool {
-        self.percent_running == 0.0
+        number(self.scaled, self.times.is_uncounted(), self.disturbed, self.missed)
     }
 
     /// Returns the counts on some of the processors; `None` if it was counted on none of them.
@@ -170,8 +163,8 @@ impl EventCount {
         self.asleep_seconds = self.processors.iter().map(|one| one.asleep_seconds).fold(0.0, f64::max);
         let estimate = Scaled::sum(self.processors.iter().map(|one| one.estimate));
         (self.scaled, self.error) = (estimate.count, estimate.error());
-        let times = self.processors.iter().map(|one| one.times).fold(Times::default(), Times::plus);
-        self.percent_running = 100.0 * times.share();
+        self.times = self.processors.iter().map(|one| one.times).fold(Times::default(), Times::plus);
+        self.percent_running = 100.0 * self.times.share();
         self.per_second = per_second(self.scaled, self.ticks);
         self.disturbed = self.processors.iter().any(|one| one.disturbed.is_some());
         self.missed = self.processors.iter().filter_map(|one| one.missed).max();
@@ -222,6 +215,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
             processors: vec![on_processor(record)],
             mode_bits: record.modes,
             ticks: 0,
+            times: Times::default(),
             index: record.index,
             group: 0,
             is_labelled: false,
@@ -260,8 +254,7 @@ pub fn asleep<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<f64> {
 
 /// Returns the sentence about events that took turns, if there are any.
 pub fn turns_note<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<String> {
-    let shares: Vec<f64> =
-        events.filter(|event| event.took_turns() && !event.is_uncounted()).map(|event| event.percent_running).collect();
+    let shares: Vec<f64> = events.filter(|event| event.times.is_scaled()).map(|event| event.percent_running).collect();
     let least = shares.iter().copied().reduce(f64::min)?;
     let most = shares.iter().copied().fold(least, f64::max);
     let share = if most - least < 0.5 { format!("{least:.0} %") } else { format!("{least:.0} to {most:.0} %") };

@@ -37,7 +37,7 @@ fn share(role: Role) -> Option<(Role, &'static str, bool)> {
 
 /// Returns the metric of an event; `all` are the events that were counted with it.
 pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
-    if event.is_uncounted() {
+    if event.times.is_uncounted() {
         return None;
     }
     let role = role::of(&event.source);

@@ -317,7 +317,7 @@ impl Kind {
         let is_needed = |name: &str| needed.contains(&name);
         let ran = |position: usize| {
             let count = counts.iter().find(|count| usize::try_from(count.index) == Ok(position));
-            count.filter(|count| !count.is_uncounted())
+            count.filter(|count| !count.times.is_uncounted())
         };
         let number = |group: &&Vec<(String, usize)>| {
             group.iter().filter(|(name, position)| is_needed(name) && ran(*position).is_some()).count()

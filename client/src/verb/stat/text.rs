@@ -30,7 +30,7 @@ impl Columns {
         let rows = || events.iter().chain(blocks.into_iter().flatten().flat_map(|block| &block.events));
         let widest = |of: fn(&Counted) -> usize| rows().map(of).max().unwrap_or_default();
         let (count, label) = (widest(|row| row.event.number().len()), widest(|row| row.event.label().len()));
-        let has_errors = events.iter().any(|row| row.event.took_turns() && row.repeated.is_none());
+        let has_errors = events.iter().any(|row| row.event.times.took_turns() && row.repeated.is_none());
         if is_wide {
             Self { count: count + 1, label, has_errors }
         } else {
@@ -161,7 +161,7 @@ fn shares<'a>(lead: &str, events: impl IntoIterator<Item = &'a Counted>) -> Stri
 /// Formats the error of a scaled count, in a column that is empty for events that did not take turns.
 fn error_of(event: &EventCount) -> String {
     match event.error {
-        _ if !event.took_turns() || event.is_uncounted() => " ".repeat(9),
+        _ if !event.times.is_scaled() => " ".repeat(9),
         Some(error) if event.scaled > 0 => format!(" +-{:5.2}%", 100.0 * error / real(event.scaled)),
         Some(_) | None => " +-    ?%".to_owned(),
     }

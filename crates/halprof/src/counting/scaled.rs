@@ -67,7 +67,7 @@ impl Scaled {
     #[must_use]
     pub fn of(record: &CountRecord) -> Self {
         let times = Times::of(record);
-        if !times.took_turns() || times.is_uncounted() {
+        if !times.is_scaled() {
             return Self { count: record.count, variance: Some(0.0), freedom: 0 };
         }
         Self {

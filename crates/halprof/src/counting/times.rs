@@ -44,6 +44,12 @@ impl Times {
         self.running == 0 && self.enabled > 0
     }
 
+    /// Returns whether the count for all the time is an estimate from a part of it.
+    #[must_use]
+    pub fn is_scaled(self) -> bool {
+        self.took_turns() && !self.is_uncounted()
+    }
+
     /// Returns the share of the time in which the event had a counter, 1 if no time passed.
     #[must_use]
     pub fn share(self) -> f64 {
@@ -53,7 +59,7 @@ impl Times {
     /// Returns a count as if the event had had a counter all the time.
     #[must_use]
     pub fn scale(self, count: u64) -> f64 {
-        if !self.took_turns() || self.is_uncounted() {
+        if !self.is_scaled() {
             return real(count.into());
         }
         real(u128::from(count) * u128::from(self.enabled)) / real(self.running.into())
