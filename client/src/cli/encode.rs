@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use halprof::event::SampledEvent;
+use halprof::event::label::labelled;
+use halprof::event::{Malformed, SampledEvent};
 
 use super::Json;
 
@@ -27,10 +28,16 @@ EXAMPLES
 #[derive(Debug, Args)]
 pub struct EncodeArgs {
     /// The event, by its name or in the notation of perf
+    #[arg(value_parser = event)]
     pub event: SampledEvent,
     /// A CPUID dump; - is standard input [default: this processor]
     #[arg(long, value_name = "FILE")]
     pub cpuid: Option<PathBuf>,
     #[command(flatten)]
     pub format: Json,
+}
+
+/// Parses an event of `stat` or `record`. The name that it gives a row of `stat` says nothing of its encoding.
+fn event(text: &str) -> Result<SampledEvent, Malformed> {
+    labelled(text, str::parse).map(|(event, _)| event)
 }

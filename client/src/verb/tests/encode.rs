@@ -58,6 +58,15 @@ fn an_event_has_its_select_and_its_counters_on_each_generation() {
     }
 }
 
+/// An event is tried with `encode` as it stands in a command line of `stat` or `record`.
+#[test]
+fn the_name_of_a_row_of_stat_and_the_interval_of_record_are_left_out() {
+    let plain = on("skylake-u-6500u", "cpu/event=0xc4,umask=0x20/u").json();
+    for same in ["cpu/event=0xc4,umask=0x20,name=taken/u", "cpu/name=taken,event=0xc4,umask=0x20/u@100k"] {
+        assert_eq!(on("skylake-u-6500u", same).json(), plain, "{same}");
+    }
+}
+
 /// perfmon, HSW/events/haswell_core.json, field "Errata".
 #[test]
 fn the_errata_of_the_makers_files_are_named() {
