@@ -74,6 +74,20 @@ fn account_for_overflows(lab: &mut Lab, mode: InterruptMode, unmasks: bool, what
     assert_eq!(accounted, overflows(lab), "{what}: {counts:?}");
 }
 
+/// Else the throttle would stop counters when a busy machine takes the processor away from a handler.
+#[test]
+fn a_handler_takes_no_scripted_time() {
+    /// In thousandths: 1.5 ms until the first tick, which the handlers would exceed in real time.
+    const BUDGET: u32 = 30;
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let mut sampler = Sampler::start(&lab, 256, INTERVAL, BUDGET);
+    (0..100).for_each(|_| overflow(&mut lab));
+    assert_eq!(sampler.stop(), [[0; 3], [100, 0, 0]]);
+    drop(sampler);
+    lab.finish().unwrap();
+}
+
 #[test]
 fn a_foreign_interrupt_storm_silences_a_processor_until_the_next_session() {
     // Fixed counter 3 counts slots (event A4H, unit mask 01H).

@@ -1,9 +1,10 @@
-//! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr, rdpmc, reads of CR4, and
-//! loops.
+//! The instructions that fault in user mode or that the lab replaces: cpuid, rdtsc, rdmsr, wrmsr, rdpmc, reads of
+//! CR4, and loops.
 
 use crate::{
     cpu::{affinity, processor::State, processors},
-    kernel::{irql, threads},
+    kernel::{irql, threads, time},
+    loader::instruction_scan::Replaced,
     nt::APC_LEVEL,
     state::machine::MACHINE,
     violation,
@@ -12,7 +13,7 @@ use bench_protocol::{Instruction, Violation};
 use model::GeneralProtection;
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// The replacement of cpuid and of the decrement of a loop. All instructions here are two bytes long, except
+/// The replacement of what does not fault and the lab [replaces](Replaced). All instructions here are two bytes long, except
 /// [`MOV_FROM_CONTROL`].
 pub const UD2: [u8; 2] = [0x0F, 0x0B];
 const RDMSR: [u8; 2] = [0x0F, 0x32];
@@ -32,10 +33,8 @@ const ZERO_FLAG: u32 = 1 << 6;
 /// Properties of the driver and of the address at which an instruction trapped.
 #[derive(Clone, Copy)]
 pub struct Site {
-    /// The loader replaced a cpuid instruction here by [`UD2`].
-    pub was_cpuid: bool,
-    /// The loader replaced the decrement of ECX in a loop here, which the model executes to its end.
-    pub was_loop: bool,
+    /// What the loader replaced here by [`UD2`]. A loop is executed to its end at once.
+    pub replaced: Option<Replaced>,
     /// The driver can reserve counters and has not, so it must not start one.
     pub must_reserve: bool,
     /// If the driver handles faults itself: whether it handles one of this instruction.
@@ -55,11 +54,15 @@ pub fn execute(
 ) -> Result<Option<usize>, GeneralProtection> {
     let (eax, ecx) = (low(context.Rax), low(context.Rcx));
     match instruction {
-        UD2 if site.was_cpuid => {
+        UD2 if site.replaced == Some(Replaced::Cpuid) => {
             let answer = processors::with_current_state(|_, state| state.processor.cpuid(eax, ecx)).unwrap_or_default();
             [context.Rax, context.Rbx, context.Rcx, context.Rdx] = answer.map(u64::from);
         }
-        UD2 if site.was_loop => {
+        UD2 if site.replaced == Some(Replaced::Rdtsc) => {
+            let value = time::time_stamp();
+            (context.Rax, context.Rdx) = (value & 0xFFFF_FFFF, value >> 32);
+        }
+        UD2 if site.replaced == Some(Replaced::Loop) => {
             processors::with_current_state(|_, state| state.processor.run_loop(ecx));
             context.Rcx = 0;
             context.EFlags |= ZERO_FLAG;

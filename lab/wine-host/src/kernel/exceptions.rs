@@ -1,6 +1,6 @@
 //! The exception handler of the process in which drivers run.
 //!
-//! cpuid and loops do not fault, so the loader replaces them by ud2. rdmsr, wrmsr and rdpmc fault as an access
+//! cpuid, rdtsc and loops do not fault, so the loader replaces them by ud2. rdmsr, wrmsr and rdpmc fault as an access
 //! violation at address -1, and reads of control registers as privileged instructions. Accesses to the mapped registers
 //! of the APIC fault at their addresses, and `cancel_race.rs` and `step_trap.rs` set the trap flag. The handler serves
 //! only faults inside a loaded driver and passes on all others.
@@ -89,8 +89,7 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
                 *first = original;
             }
             let site = Site {
-                was_cpuid: loaded_images::was_cpuid(at),
-                was_loop: loaded_images::was_loop(at),
+                replaced: loaded_images::replaced(at),
                 must_reserve: loaded_images::can_reserve(at) && !hal::reserved() && !processor_change::is_adding(),
                 guards: loaded_images::guards(at),
             };

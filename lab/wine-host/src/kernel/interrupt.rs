@@ -9,7 +9,7 @@ use crate::{
         processor::Core,
         processors,
     },
-    kernel::{current_ids, hal, irql, stepping},
+    kernel::{current_ids, hal, irql, stepping, time},
     nt,
     nt::HIGH_LEVEL,
     violation::{self, catch_panic},
@@ -77,6 +77,8 @@ fn call(core: &Core, routine: Routine) {
     // SAFETY: the driver registered this function, which takes such a frame or null, and stays loaded while it runs.
     let call = || unsafe { stepping::call(StepEntry::Interrupt, routine as *const (), arguments) };
     current_ids::with_interrupted(site, || {
-        irql::run_at(HIGH_LEVEL, call);
+        time::during_interrupt(|| {
+            irql::run_at(HIGH_LEVEL, call);
+        });
     });
 }

@@ -4,6 +4,7 @@
 
 use crate::{
     cpu::mmio,
+    loader::instruction_scan::Replaced,
     nt,
     state::{images::LoadedImage, machine::MACHINE},
 };
@@ -71,14 +72,9 @@ pub fn is_resident(range: &Range<usize>) -> bool {
     loaded().iter().any(|image| is_in(&image.addresses) && !image.pageable.iter().any(overlaps))
 }
 
-/// Returns whether a cpuid instruction was replaced at the address.
-pub fn was_cpuid(address: usize) -> bool {
-    loaded().iter().any(|image| image.cpuids.contains(&address))
-}
-
-/// Returns whether the decrement of a loop was replaced at the address.
-pub fn was_loop(address: usize) -> bool {
-    loaded().iter().any(|image| image.loops.contains(&address))
+/// Returns the instruction that was replaced at the address.
+pub fn replaced(address: usize) -> Option<Replaced> {
+    loaded().iter().find_map(|image| image.instructions.get(&address).copied())
 }
 
 fn loaded() -> RwLockReadGuard<'static, Vec<LoadedImage>> {

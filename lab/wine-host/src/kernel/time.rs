@@ -6,9 +6,29 @@ use crate::{
     nt::{self, NtStatus},
     state::machine::MACHINE,
 };
+use std::cell::Cell;
 
 /// 100 ns units per millisecond.
 const UNITS: u64 = 10_000;
+
+thread_local! {
+    /// The performance counter and the time-stamp counter at the beginning of the interrupt that the thread serves by
+    /// script.
+    static INTERRUPTED: Cell<Option<(i64, u64)>> = const { Cell::new(None) };
+}
+
+/// Runs the handler of an interrupt. While time is scripted, it takes none: else a busy machine would exhaust the
+/// handler's budget.
+pub fn during_interrupt(handler: impl FnOnce()) {
+    INTERRUPTED.set(MACHINE.time_mode.is_scripted().then(|| (nt::performance_counter().0, nt::time_stamp())));
+    handler();
+    INTERRUPTED.set(None);
+}
+
+/// Returns the time-stamp counter of drivers.
+pub fn time_stamp() -> u64 {
+    INTERRUPTED.get().map_or_else(nt::time_stamp, |(_, stamp)| stamp)
+}
 
 /// Stops the performance counter of drivers, or lets it continue.
 pub fn hold_counter(hold: bool) {
@@ -60,7 +80,8 @@ pub fn counter() -> u64 {
 
 /// Returns what the performance counter of drivers is when that of Wine is `value`, with `ticks` per second.
 fn moved(value: i64, ticks: i64) -> i64 {
-    let value = MACHINE.clock_offsets.held_counter().unwrap_or(value);
+    let interrupted = INTERRUPTED.get().map(|(counter, _)| counter);
+    let value = MACHINE.clock_offsets.held_counter().or(interrupted).unwrap_or(value);
     let skipped = MACHINE.clock_offsets.slept().saturating_add(MACHINE.clock_offsets.advanced());
     let skipped = i128::from(skipped) * i128::from(ticks) / 1_000;
     value.saturating_add(i64::try_from(skipped).unwrap_or(i64::MAX))

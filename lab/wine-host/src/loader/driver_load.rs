@@ -20,7 +20,7 @@ use crate::{
     state::{images::LoadedImage, machine::MACHINE},
     violation::{self, catch_panic},
 };
-use std::{ops::Range, ptr, sync::atomic::Ordering};
+use std::{collections::BTreeMap, ops::Range, ptr, sync::atomic::Ordering};
 
 /// The driver that loads the lab; it is not taken over.
 const SHIM: &str = "shim.sys";
@@ -93,7 +93,7 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
         return;
     }
     let imports = image.imports();
-    let Replaced { cpuids, loops } = instructions_to_replace(&image);
+    let instructions = instructions_to_replace(&image);
     let mut replaced = 0_u32;
     for import in &imports {
         if let Some(address) = imports::find(&import.name) {
@@ -111,34 +111,36 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
             ));
         }
     }
-    for offset in cpuids.iter().chain(&loops) {
+    for offset in instructions.keys() {
         // SAFETY: the instruction is inside the image.
         let at = unsafe { base.add(*offset) };
         // SAFETY: all these instructions are two bytes long, and the exception handler knows the address before the
         // driver runs.
         unsafe { nt::write_code(at, &instructions::UD2) };
     }
-    nt::print(&format!("{name}: {replaced} of {} imports replaced, {} cpuid", imports.len(), cpuids.len()));
-    let addresses = |offsets: Vec<usize>| offsets.into_iter().map(|offset| start + offset).collect();
-    let (cpuids, loops) = (addresses(cpuids), addresses(loops));
+    nt::print(&format!(
+        "{name}: {replaced} of {} imports and {} instructions replaced",
+        imports.len(),
+        instructions.len()
+    ));
+    let instructions = instructions.into_iter().map(|(offset, what)| (start + offset, what)).collect();
     let can_reserve = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
     let guarded = image.guarded().into_iter().map(|scope| start + scope.start..start + scope.end).collect();
     let pageable = image.pageable().into_iter().map(|(offset, length)| start + offset..start + offset + length);
     let pageable = pageable.collect();
-    let loaded = LoadedImage { name, addresses: start..start + size, cpuids, loops, can_reserve, guarded, pageable };
+    let loaded = LoadedImage { name, addresses: start..start + size, instructions, can_reserve, guarded, pageable };
     loaded_images::add(loaded);
 }
 
-/// Returns the offsets of the instructions to replace in the image.
-fn instructions_to_replace(image: &Image<'_>) -> Replaced {
+/// Returns the instructions to replace in the image, by their offsets.
+fn instructions_to_replace(image: &Image<'_>) -> BTreeMap<usize, Replaced> {
     let bounds = image.function_bounds();
     let sections = image.code().into_iter().filter_map(|(start, length)| Some((start, image.bytes(start, length)?)));
-    let mut all = Replaced::default();
+    let mut all = BTreeMap::new();
     for (start, code) in sections {
         let starts: Vec<usize> = bounds.iter().filter_map(|bound| bound.checked_sub(start)).collect();
-        let Replaced { cpuids, loops } = instruction_scan::find(code, &starts);
-        all.cpuids.extend(cpuids.into_iter().map(|offset| start + offset));
-        all.loops.extend(loops.into_iter().map(|offset| start + offset));
+        let found = instruction_scan::find(code, &starts).into_iter();
+        all.extend(found.map(|(offset, what)| (start + offset, what)));
     }
     all
 }

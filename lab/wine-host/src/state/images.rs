@@ -1,15 +1,14 @@
 //! The loaded drivers.
 
-use std::{collections::BTreeSet, ops::Range};
+use crate::loader::instruction_scan::Replaced;
+use std::{collections::BTreeMap, ops::Range};
 
 /// A loaded driver.
 pub struct LoadedImage {
     pub name: String,
     pub addresses: Range<usize>,
-    /// The addresses of its original cpuid instructions.
-    pub cpuids: BTreeSet<usize>,
-    /// The addresses of the original decrements of its loops.
-    pub loops: BTreeSet<usize>,
+    /// Its instructions that are replaced, by their addresses.
+    pub instructions: BTreeMap<usize, Replaced>,
     /// Whether it imports the function that reserves counters.
     pub can_reserve: bool,
     /// The addresses of the instructions whose faults it handles itself.
