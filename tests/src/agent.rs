@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::ops::RangeInclusive;
 use std::process::Child;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -87,15 +88,29 @@ impl Agent {
     /// # Errors
     /// It has not in time.
     pub fn reaches(&self, name: &str, expected: f64) -> Result<()> {
+        self.waits_for(name, expected..=expected)
+    }
+
+    /// Waits until so many events are counted, besides those between the driver's accesses, which are fewer than a
+    /// hundredth.
+    ///
+    /// # Errors
+    /// They are not within the limit, or there is no answer.
+    pub fn counts(&self, name: &str, events: u32) -> Result<()> {
+        let events = f64::from(events);
+        self.waits_for(name, events..=events * 1.01)
+    }
+
+    fn waits_for(&self, name: &str, expected: RangeInclusive<f64>) -> Result<()> {
         let end = Instant::now() + LIMIT;
         loop {
             let text = self.scrape()?;
             let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
-            if value.is_some_and(|value| (value - expected).abs() < f64::EPSILON) {
+            if value.is_some_and(|value| expected.contains(&value)) {
                 return Ok(());
             }
             if Instant::now() > end {
-                bail!("{name} is not {expected}: {text}");
+                bail!("{name} is not in {expected:?}: {text}");
             }
             thread::sleep(Duration::from_millis(100));
         }

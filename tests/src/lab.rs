@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -412,14 +413,18 @@ impl Lab {
         self.wire.ds_writes()?.into_iter().nth(processor).context("no such processor")
     }
 
-    /// Returns the number of events (event, unit mask) that the model delivered to the counters of a processor.
+    /// Returns what the driver may have counted of the events (event, unit mask) that the model delivered to the
+    /// counters of a processor: with and without those that occurred between its accesses.
     ///
     /// # Errors
     /// The connection to the lab is lost.
-    pub fn ledger(&mut self, processor: usize, event: u16, umask: u8) -> Result<u64> {
+    pub fn ledger(&mut self, processor: usize, event: u16, umask: u8) -> Result<RangeInclusive<u64>> {
         let ledger = self.wire.ledger()?;
         let entries = ledger.get(processor).context("no such processor")?;
-        Ok(entries.iter().filter(|entry| (entry.event, entry.umask) == (event, umask)).map(|entry| entry.counted).sum())
+        let entries = entries.iter().filter(|entry| (entry.event, entry.umask) == (event, umask));
+        let [counted, between] =
+            entries.fold([0; 2], |[counted, between], entry| [counted + entry.counted, between + entry.between]);
+        Ok(counted - between..=counted)
     }
 
     /// Uninstalls the driver and checks that it [left nothing](Self::check_clean).

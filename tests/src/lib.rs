@@ -47,6 +47,13 @@ pub fn rounds(usual: usize, soak: usize) -> usize {
     if is_soak() { soak } else { usual }
 }
 
+/// Returns how many thousands of events were counted. Tests let thousands of events occur, and those that occur between
+/// the accesses of the driver are fewer than a thousand.
+#[must_use]
+pub const fn thousands(count: u64) -> u64 {
+    count / 1_000
+}
+
 /// Starts something, up to three times. On a busy machine Wine sometimes ends a program before it begins; that is
 /// printed.
 fn start_with_retries<T>(start: impl Fn() -> Result<T>) -> Result<T> {

@@ -33,6 +33,8 @@ pub struct LedgerEntry {
     pub kernel: bool,
     /// Number of events.
     pub counted: u64,
+    /// Those of them that occurred between two accesses of a driver: a driver may have read the counter before them.
+    pub between: u64,
     /// Number of overflows.
     pub overflows: u64,
     /// Number of interrupts that the counter raised.

@@ -40,6 +40,7 @@ fn commands_and_answers_arrive_unchanged() {
         user: true,
         kernel: false,
         counted: u64::MAX,
+        between: 2,
         overflows: 1,
         interrupts: 0,
     };

@@ -24,9 +24,10 @@ fn what_is_scraped_is_the_ledger_and_gaps_and_restarts_are_seen() {
     agent.says("counting 1 events on 2 CPUs").unwrap();
     agent.reaches("halprof_counting", 1.0).unwrap();
     execute(&mut lab, 123_456);
-    agent.reaches(ISSUES, 246_912.0).unwrap();
-    assert_eq!(lab.ledger(0, 0xC0, 0).unwrap() + lab.ledger(1, 0xC0, 0).unwrap(), 246_912);
-    agent.reaches("halprof_events_scaled_total{event=\"TotalIssues\"}", 246_912.0).unwrap();
+    agent.counts(ISSUES, 246_912).unwrap();
+    let occurred = [0, 1].map(|processor| *lab.ledger(processor, 0xC0, 0).unwrap().start());
+    assert_eq!(occurred, [123_456; 2]);
+    agent.counts("halprof_events_scaled_total{event=\"TotalIssues\"}", 246_912).unwrap();
 
     // Another session takes every counter, at once.
     let numbers: Vec<String> = (0x90..0x96).map(|event| format!("cpu/event={event:#x},umask=0x81/")).collect();
@@ -34,11 +35,11 @@ fn what_is_scraped_is_the_ledger_and_gaps_and_restarts_are_seen() {
     agent.says("gave the counters to another session").unwrap();
     agent.reaches("halprof_counting", 0.0).unwrap();
     agent.reaches("halprof_gaps_total{reason=\"yielded\"}", 1.0).unwrap();
-    execute(&mut lab, 1_000);
+    execute(&mut lab, 100_000);
     lab.client(&["stop", "--all"]).unwrap().success().unwrap();
     agent.says("counting 1 events on 2 CPUs").unwrap();
-    execute(&mut lab, 500);
-    agent.reaches(ISSUES, 247_912.0).unwrap();
+    execute(&mut lab, 50_000);
+    agent.counts(ISSUES, 346_912).unwrap();
 
     // The driver is stopped: the agent closes its handle, and counts from zero when the driver runs again.
     lab.uninstall().unwrap();
@@ -46,15 +47,15 @@ fn what_is_scraped_is_the_ledger_and_gaps_and_restarts_are_seen() {
     agent.reaches("halprof_gaps_total{reason=\"driver\"}", 1.0).unwrap();
     lab.install().unwrap();
     agent.says("counting 1 events on 2 CPUs").unwrap();
-    execute(&mut lab, 70);
-    agent.reaches(ISSUES, 140.0).unwrap();
+    execute(&mut lab, 70_000);
+    agent.counts(ISSUES, 140_000).unwrap();
     drop(agent);
 
     // So does another agent. A killed one has left nothing.
     let agent = Agent::start(&lab, COUNTING, 0).unwrap();
     agent.says("counting 1 events on 2 CPUs").unwrap();
-    execute(&mut lab, 7);
-    agent.reaches(ISSUES, 14.0).unwrap();
+    execute(&mut lab, 70_000);
+    agent.counts(ISSUES, 140_000).unwrap();
     drop(agent);
     lab.finish().unwrap();
 }

@@ -1,7 +1,7 @@
 //! Counts match the model's ledger on every processor.
 
 use serde_json::Value;
-use tests::{Lab, is_soak};
+use tests::{Lab, is_soak, thousands};
 
 /// A source with its event select and unit mask, taken from the manuals instead of the driver.
 type Source = (&'static str, u16, u8);
@@ -117,7 +117,8 @@ fn agree(lab: &mut Lab, json: &Value, sources: &[Source]) {
     for (name, event, umask) in sources {
         for processor in 0..PROCESSORS {
             let ledger = lab.ledger(processor, *event, *umask).unwrap();
-            assert_eq!(count(json, name, processor), ledger, "{name} on processor {processor}");
+            let count = count(json, name, processor);
+            assert!(ledger.contains(&count), "{name} on processor {processor}: {count}, not {ledger:?}");
         }
     }
 }
@@ -151,7 +152,7 @@ fn read_and_stop_return_the_counts_of_the_model() {
         }
         let json = lab.client(&["stop", "--all", "--per-cpu", "--json"]).unwrap().json().unwrap();
         agree(&mut lab, &json, sources);
-        assert!(lab.ledger(0, sources[0].1, sources[0].2).unwrap() > 3_000_000, "something was counted");
+        assert!(*lab.ledger(0, sources[0].1, sources[0].2).unwrap().start() > 3_000_000, "something was counted");
         happen(&mut lab, sources, 4);
         agree(&mut lab, &json, sources);
         lab.stop().unwrap();
@@ -182,12 +183,12 @@ fn one_mode_or_one_processor_can_be_counted() {
     lab.install().unwrap();
     lab.client(&["start", "TotalIssues:u", "TotalCycles:k", "-C", "1"]).unwrap().success().unwrap();
     for processor in 0..2 {
-        lab.wire.run(processor, &[(0xC0, 0, 500), (0x3C, 0, 70)], &[(0xC0, 0, 20), (0x3C, 0, 3)]).unwrap();
+        let (user, kernel) = ([(0xC0, 0, 500_000), (0x3C, 0, 70_000)], [(0xC0, 0, 20_000), (0x3C, 0, 3_000)]);
+        lab.wire.run(processor, &user, &kernel).unwrap();
     }
     let json = lab.client(&["read", "--json"]).unwrap().json().unwrap();
-    let counts: Vec<_> =
-        json["events"].as_array().unwrap().iter().map(|event| event["count"].as_u64().unwrap()).collect();
-    assert_eq!(counts, [500, 3]);
+    let counts = json["events"].as_array().unwrap().iter().map(|event| thousands(event["count"].as_u64().unwrap()));
+    assert_eq!(counts.collect::<Vec<u64>>(), [500, 3]);
     lab.finish().unwrap();
 }
 

@@ -2,7 +2,7 @@
 //! only if the register selects something.
 
 use serde_json::Value;
-use tests::Lab;
+use tests::{Lab, thousands};
 
 const READS: &str = "cpu/event=0xb7,umask=0x01,offcore_rsp=0x10001/";
 const WRITES: &str = "cpu/event=0xb7,umask=0x01,offcore_rsp=0x10002/";
@@ -13,9 +13,9 @@ const LATENCY: &str = "cpu/event=0xcd,umask=0x01,ldlat=30/:p@4096";
 /// Exit codes: usage; no free counter.
 const USAGE: i32 = 2;
 
-/// Returns name and count of each event from `--json` output.
+/// Returns name and count, in thousands, of each event from `--json` output.
 fn rows(json: &Value) -> Vec<(String, u64)> {
-    let row = |event: &Value| (event["name"].as_str().unwrap().to_owned(), event["count"].as_u64().unwrap());
+    let row = |event: &Value| (event["name"].as_str().unwrap().to_owned(), thousands(event["count"].as_u64().unwrap()));
     json["events"].as_array().unwrap().iter().map(row).collect()
 }
 
@@ -25,7 +25,7 @@ fn each_value_is_counted_by_its_register_and_load_latency_is_recorded() {
     lab.install().unwrap();
     lab.client(&["start", READS, WRITES, MISSES]).unwrap().success().unwrap();
     // The second value is counted by the event of the other register.
-    lab.wire.run(0, &[(0xB7, 0x01, 100), (0xBB, 0x01, 20), (0xC6, 0x01, 3)], &[]).unwrap();
+    lab.wire.run(0, &[(0xB7, 0x01, 100_000), (0xBB, 0x01, 20_000), (0xC6, 0x01, 3_000)], &[]).unwrap();
     let status = lab.client(&["status"]).unwrap().success().unwrap();
     assert!(status.out.contains("offcore_rsp=0x10002") && status.out.contains("frontend=0x15"), "{}", status.out);
     let refused = lab.client(&["start", CODE]).unwrap();

@@ -1,15 +1,15 @@
 //! Features of some generations only: raw events.
 
 use serde_json::Value;
-use tests::{Lab, first_or_all};
+use tests::{Lab, first_or_all, thousands};
 
 /// An event that is in no table.
 const RAW: &str = "cpu/event=0xa1,umask=0x04/";
 
-/// Returns the name and the count of each event from `--json` output.
+/// Returns the name and the count, in thousands, of each event from `--json` output.
 fn counts(json: &Value) -> Vec<(&str, u64)> {
-    let events = json["events"].as_array().unwrap();
-    events.iter().map(|event| (event["name"].as_str().unwrap(), event["count"].as_u64().unwrap())).collect()
+    let events = json["events"].as_array().unwrap().iter();
+    events.map(|event| (event["name"].as_str().unwrap(), thousands(event["count"].as_u64().unwrap()))).collect()
 }
 
 /// Counts two events on counters 0 and 1 of a Haswell, which are then full.
@@ -27,13 +27,13 @@ fn count_narrowed(lab: &mut Lab) {
     assert!(third.code == 8 && third.err.contains("; 2 fit together"), "{}", third.err);
     lab.client(&["start", EVENTS[0], EVENTS[1]]).unwrap().success().unwrap();
     for processor in 0..2 {
-        lab.wire.run(processor, &[(0xA1, 0x01, 30), (0xA1, 0x02, 5), (0xA1, 0x04, 7)], &[]).unwrap();
+        lab.wire.run(processor, &[(0xA1, 0x01, 30_000), (0xA1, 0x02, 5_000), (0xA1, 0x04, 7_000)], &[]).unwrap();
     }
     let stopped = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
     assert_eq!(counts(&stopped), [("cpu/event=0xa1,umask=0x01/", 60), ("cpu/event=0xa1,umask=0x02/", 10)]);
 }
 
-/// Counts a hundred cycles with 32 FLOPs each on a Zen: more than one counter adds.
+/// Counts a thousand cycles with 32 FLOPs each on a Zen: more than one counter adds.
 fn count_merged(lab: &mut Lab) {
     const FLOPS: &str = "cpu/event=0x03,umask=0x0f/";
     let info = lab.client(&["info"]).unwrap().success().unwrap();
@@ -41,11 +41,11 @@ fn count_merged(lab: &mut Lab) {
     lab.client(&["start", FLOPS, "TotalIssues"]).unwrap().success().unwrap();
     assert_eq!(lab.enabled_counters().unwrap(), 4, "on two processors; the odd counters count nothing themselves");
     for processor in 0..2 {
-        let happened = [(0x03, 0x0F, 3_200), (0x76, 0x00, 100), (0xC0, 0x00, 40)];
+        let happened = [(0x03, 0x0F, 32_000), (0x76, 0x00, 1_000), (0xC0, 0x00, 4_000)];
         lab.wire.run(processor, &happened, &happened).unwrap();
     }
     let stopped = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
-    assert_eq!(counts(&stopped), [(FLOPS, 12_800), ("TotalIssues", 160)]);
+    assert_eq!(counts(&stopped), [(FLOPS, 128), ("TotalIssues", 16)]);
     // Three pairs are all that six counters make.
     let four = [FLOPS, "cpu/event=0x03,umask=1/", "cpu/event=0x03,umask=2/", "cpu/event=0x03,umask=4/"].join(",");
     let four = lab.client(&["start", &format!("{{{four}}}")]).unwrap();
@@ -66,7 +66,7 @@ fn raw_events_count_together_with_table_events() {
             assert!(lab.wire.accesses().unwrap().iter().all(|of| of.wrmsr == 0), "{identity}");
         } else {
             ran.success().unwrap();
-            let happened = [(0xA1, 0x04, 41), (0xC0, 0x00, 500), (0xA1, 0x05, 10_000)];
+            let happened = [(0xA1, 0x04, 41_000), (0xC0, 0x00, 500_000), (0xA1, 0x05, 10_000)];
             lab.wire.run(0, &happened, &happened).unwrap();
             let read = lab.client(&["read", "--json"]).unwrap().json().unwrap();
             assert_eq!(counts(&read), [(RAW, 82), ("TotalIssues", 1_000)], "{identity}");

@@ -1,7 +1,7 @@
 //! Two kinds of processors in one machine: which counters each has, and events of one core type.
 
 use serde_json::Value;
-use tests::Lab;
+use tests::{Lab, thousands};
 
 /// Loads that miss the last level cache on Golden Cove, and that find a modified line on Gracemont.
 const TERMS: &str = "event=0xd1,umask=0x20";
@@ -9,20 +9,20 @@ const TERMS: &str = "event=0xd1,umask=0x20";
 /// Golden Cove on even processors, Gracemont on odd ones.
 const ALDER_LAKE: &str = "alder-lake-p-12900h";
 
-/// Makes a different number of loads and of cycles occur on each of two processors.
+/// Makes a different number, in thousands, of loads and of cycles occur on each of two processors.
 fn happen(lab: &mut Lab) {
-    for (processor, loads, cycles) in [(0, 1_000, 50_000), (1, 7, 20_000)] {
+    for (processor, loads, cycles) in [(0, 1_000_000, 50_000_000), (1, 7_000, 20_000_000)] {
         let happened = [(0xD1, 0x20, loads), (0x3C, 0x00, cycles)];
         lab.wire.run(processor, &happened, &happened).unwrap();
     }
 }
 
-/// Returns name, core type, count and processors of each event from `--json` output.
+/// Returns name, core type, count in thousands and processors of each event from `--json` output.
 fn rows(json: &Value) -> Vec<(String, String, u64, Vec<u64>)> {
     let row = |event: &Value| {
         let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
         let processors = event["processors"].as_array().unwrap().iter().map(|one| one["processor"].as_u64().unwrap());
-        (text("name"), text("core_type"), event["count"].as_u64().unwrap(), processors.collect())
+        (text("name"), text("core_type"), thousands(event["count"].as_u64().unwrap()), processors.collect())
     };
     json["events"].as_array().unwrap().iter().map(row).collect()
 }

@@ -94,18 +94,20 @@ fn a_foreign_interrupt_storm_silences_a_processor_until_the_next_session() {
     const FIXED_CTR3: u32 = 0x30C;
     const CONTROL: (u32, u64) = (0x38D, 0xB000);
     const SLOTS: u64 = 1 << 35;
+    /// More than occur until the session has begun.
+    const LEFT: u64 = 10_000;
     const STATUS: u32 = 0x38E;
     const STATUS_RESET: u32 = 0x390;
     let mut lab = Lab::boot("sapphire-rapids-2475x").unwrap();
     lab.wire.set_interrupt_mode(InterruptMode::RaisedOnUnmask).unwrap();
     lab.wire.hal_unmasks(false).unwrap();
-    lab.wire.write_msr(1, FIXED_CTR3, (1 << 48) - 1).unwrap();
+    lab.wire.write_msr(1, FIXED_CTR3, (1 << 48) - LEFT).unwrap();
     lab.wire.write_msr(1, CONTROL.0, CONTROL.1).unwrap();
     lab.wire.write_msr(1, 0x38F, SLOTS).unwrap();
     lab.install().unwrap();
     lab.wire.hold_counter(true).unwrap();
     let mut first = Sampler::start(&lab, 64, INTERVAL, 900);
-    lab.wire.run(1, &[(0xA4, 0x01, 1)], &[]).unwrap();
+    lab.wire.run(1, &[(0xA4, 0x01, LEFT)], &[]).unwrap();
     // Each call delivers the pending interrupt, if any.
     (0..100).for_each(|_| lab.wire.run(1, &[], &[]).unwrap());
     assert_eq!(lab.wire.lvt(1).unwrap(), MASKED);

@@ -1,11 +1,11 @@
 //! Events by their makers' names: the client asks for them, the driver counts them, and the model says what occurred.
 
 use serde_json::Value;
-use tests::Lab;
+use tests::{Lab, thousands};
 
-/// Returns name and count of each event from `--json` output.
+/// Returns name and count, in thousands, of each event from `--json` output.
 fn rows(json: &Value) -> Vec<(String, u64)> {
-    let row = |event: &Value| (event["name"].as_str().unwrap().to_owned(), event["count"].as_u64().unwrap());
+    let row = |event: &Value| (event["name"].as_str().unwrap().to_owned(), thousands(event["count"].as_u64().unwrap()));
     json["events"].as_array().unwrap().iter().map(row).collect()
 }
 
@@ -15,7 +15,7 @@ fn row(name: &str, count: u64) -> (String, u64) {
 
 /// Loads that miss the last level cache, lines that replace others in the L1, instructions, and cycles.
 const OCCURRED: [(u16, u8, u64); 4] =
-    [(0xD1, 0x20, 1_000), (0x51, 0x01, 70), (0xC0, 0x00, 9_000), (0x3C, 0x00, 20_000)];
+    [(0xD1, 0x20, 1_000_000), (0x51, 0x01, 70_000), (0xC0, 0x00, 9_000_000), (0x3C, 0x00, 20_000_000)];
 
 #[test]
 fn names_of_the_maker_and_of_perf_count_what_occurred() {
@@ -48,7 +48,7 @@ fn names_of_the_maker_and_of_perf_count_what_occurred() {
         .unwrap()
         .success()
         .unwrap();
-    lab.wire.run(0, &[(0xB7, 0x01, 33), (0xC6, 0x01, 7)], &[]).unwrap();
+    lab.wire.run(0, &[(0xB7, 0x01, 33_000), (0xC6, 0x01, 7_000)], &[]).unwrap();
     let stopped = rows(&lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap());
     assert_eq!(
         stopped,
@@ -63,7 +63,7 @@ fn on_a_hybrid_a_name_counts_on_each_core_type_that_has_it() {
     lab.install().unwrap();
     lab.client(&["start", "BR_MISP_RETIRED.ALL_BRANCHES", "MEM_LOAD_RETIRED.L3_MISS"]).unwrap().success().unwrap();
     for processor in [0, 1] {
-        lab.wire.run(processor, &[(0xC5, 0x00, 10), (0xD1, 0x20, 500)], &[]).unwrap();
+        lab.wire.run(processor, &[(0xC5, 0x00, 10_000), (0xD1, 0x20, 500_000)], &[]).unwrap();
     }
     let counts = rows(&lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap());
     let expected =

@@ -2,7 +2,7 @@
 
 use protocol::{Record, RecordKind};
 use serde_json::Value;
-use tests::{Lab, first_or_all};
+use tests::{Lab, first_or_all, thousands};
 
 use crate::sampling::Sampler;
 
@@ -19,19 +19,20 @@ fn counting_continues_after_a_sleep_and_reports_its_duration() {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
-        lab.wire.run(1, &[(0xC0, 0, 1_000)], &[]).unwrap();
+        lab.wire.run(1, &[(0xC0, 0, 1_000_000)], &[]).unwrap();
         // Other power notifications have no effect.
         for (first, second) in [(0, 0), (1, 0), (2, 1), (4, 0), (5, 0)] {
             lab.wire.notify_power(first, second).unwrap();
         }
-        lab.wire.run(1, &[(0xC0, 0, 20)], &[]).unwrap();
+        lab.wire.run(1, &[(0xC0, 0, 20_000)], &[]).unwrap();
         lab.wire.sleep().unwrap();
         lab.wire.wake(3_000).unwrap();
-        lab.wire.run(1, &[(0xC0, 0, 300)], &[]).unwrap();
+        lab.wire.run(1, &[(0xC0, 0, 300_000)], &[]).unwrap();
         let read: Value =
             serde_json::from_str(&lab.client(&["read", "--json"]).unwrap().success().unwrap().out).unwrap();
         let event = &read["events"][0];
-        assert_eq!((&event["count"], &event["processors"][1]["count"]), (&1_320.into(), &1_320.into()), "{identity}");
+        let counts = [&event["count"], &event["processors"][1]["count"]].map(|it| thousands(it.as_u64().unwrap()));
+        assert_eq!(counts, [1_320; 2], "{identity}");
         let asleep = event["asleep_seconds"].as_f64().unwrap();
         assert!((3.0..3.5).contains(&asleep), "{identity}: {asleep}");
         let stopped = lab.client(&["stop", "--all"]).unwrap().success().unwrap();
@@ -88,10 +89,10 @@ fn an_idle_driver_accesses_no_register_across_a_sleep() {
     lab.wire.wake(10).unwrap();
     lab.client(&["start", "BranchInstructions"]).unwrap().success().unwrap();
     assert_eq!(lab.enabled_counters().unwrap(), 2);
-    lab.wire.run(0, &[(0xC4, 0, 55)], &[]).unwrap();
+    lab.wire.run(0, &[(0xC4, 0, 55_000)], &[]).unwrap();
     let read = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap();
     let read: Value = serde_json::from_str(&read.out).unwrap();
-    assert_eq!(read["events"][0]["count"], 55);
+    assert_eq!(thousands(read["events"][0]["count"].as_u64().unwrap()), 55);
     // Requests that need a register access are refused. Stopping one of two sessions that share a counter needs none.
     let [mut first, mut second] = [(); 2].map(|()| Sampler::start(&lab, 64, INTERVAL, 900));
     lab.wire.sleep().unwrap();

@@ -3,7 +3,7 @@
 use protocol::{
     ALL_SOURCES, Code, CountRecord, DETACHED, ReplyHeader, SessionRequest, SourceRecord, StopRequest, TIMER,
 };
-use tests::{Lab, Probe, Reply, first_or_all, hex, rounds};
+use tests::{Lab, Probe, Reply, first_or_all, hex, rounds, thousands};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::life::{connect, header, start};
@@ -42,7 +42,7 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
             events.sort_unstable();
             events.dedup();
             let happened: Vec<_> =
-                (0_u64..).zip(&events).map(|(place, (e, u))| (*e, *u, 1_000 * round + place)).collect();
+                (0_u64..).zip(&events).map(|(place, (e, u))| (*e, *u, 1_000 * (1_000 * round + place))).collect();
             for processor in 0..PROCESSORS {
                 lab.wire.run(processor, &happened, &happened).unwrap();
             }
@@ -53,8 +53,8 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
             for (read, stopped) in read.iter().zip(&stopped) {
                 let select = four.iter().find(|source| source.source == read.source).unwrap().select;
                 let place = events.iter().position(|known| *known == event(select)).unwrap();
-                assert_eq!(read.count, 2 * happened[place].2, "{identity} {read:?}");
-                assert_eq!((stopped.source, stopped.count), (read.source, read.count));
+                assert_eq!(thousands(read.count), 2 * thousands(happened[place].2), "{identity} {read:?}");
+                assert_eq!((stopped.source, thousands(stopped.count)), (read.source, thousands(read.count)));
             }
             assert_eq!(lab.enabled_counters().unwrap(), 0, "{identity}, round {round}");
         }

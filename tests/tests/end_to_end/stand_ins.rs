@@ -140,7 +140,7 @@ fn real_time_stands_still_during_a_sleep() {
     for processor in 0..2 {
         bench.lab.wire.write_msr(processor, SELECT, SELECTED.into()).unwrap();
     }
-    let counted = |lab: &mut Lab| [0, 1].map(|processor| lab.ledger(processor, 0xC0, 0).unwrap());
+    let counted = |lab: &mut Lab| [0, 1].map(|processor| *lab.ledger(processor, 0xC0, 0).unwrap().end());
     std::thread::sleep(Duration::from_millis(60));
     assert_eq!(counted(&mut bench.lab), [0, 0]);
     bench.lab.wire.wake(0).unwrap();

@@ -53,7 +53,7 @@ fn a_wrong_count_and_an_enabled_counter_are_noticed() {
     };
     assert_eq!(check(&[]), "");
     let wrong = check(&[(FIXED_COUNTER, 0xFFFF_FFFF_FFF0)]);
-    assert!(wrong.contains("0 events, but a count of"), "{wrong}");
+    assert!(wrong.contains("between accesses, but a count of"), "{wrong}");
     let wrong = check(&[(SELECT, 0x43_00C5), (GLOBAL_CONTROL, 1 << 32 | 1 << 1)]);
     assert!(wrong.contains("1 counters should be enabled"), "{wrong}");
     stage.finish().unwrap();

@@ -1,13 +1,13 @@
 //! Errata that the driver works around: each processor counts exactly, and `info` names the workaround.
 
 use serde_json::Value;
-use tests::{Lab, ProgramOutput};
+use tests::{Lab, ProgramOutput, thousands};
 
-/// Returns the count of each event on each processor, from `--json` output.
+/// Returns the count, in thousands, of each event on each processor, from `--json` output.
 fn counts(json: &Value) -> Vec<Vec<u64>> {
     let of = |event: &Value| {
         let processors = event["processors"].as_array().unwrap();
-        processors.iter().map(|row| row["count"].as_u64().unwrap()).collect()
+        processors.iter().map(|row| thousands(row["count"].as_u64().unwrap())).collect()
     };
     json["events"].as_array().unwrap().iter().map(of).collect()
 }
@@ -37,9 +37,9 @@ fn processors_with_errata_count_exactly_and_info_names_the_workarounds() {
     lab.install().unwrap();
     assert_eq!(errata(&lab).0, ["AAK100", "AAP53", "BD53"]);
     for round in 1..=2 {
-        lab.wire.run(0, &[(0xC4, 0, 5_000)], &[]).unwrap(); // nothing counts
+        lab.wire.run(0, &[(0xC4, 0, 5_000_000)], &[]).unwrap(); // nothing counts
         start(&lab, &["BranchInstructions"]).success().unwrap();
-        lab.wire.run(0, &[(0xC4, 0, 600 * round)], &[(0xC4, 0, 11)]).unwrap();
+        lab.wire.run(0, &[(0xC4, 0, 600_000 * round)], &[(0xC4, 0, 11_000)]).unwrap();
         let stopped = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
         assert_eq!(counts(&stopped), [[600 * round + 11, 0]], "the counters were reset");
     }
@@ -55,8 +55,8 @@ fn processors_with_errata_count_exactly_and_info_names_the_workarounds() {
     assert!(refused.code != 0 && refused.err.contains("errata BJ122, BV98, HSD29"), "{}", refused.err);
     start(&lab, &[loads, plain[0]]).success().unwrap();
     for processor in 0..2 {
-        let number = 1_000 * u64::from(processor + 1);
-        lab.wire.run(processor, &[(0xD1, 1, number), (0xA1, 1, number + 1)], &[]).unwrap();
+        let number = 1_000_000 * u64::from(processor + 1);
+        lab.wire.run(processor, &[(0xD1, 1, number), (0xA1, 1, number + 1_000)], &[]).unwrap();
     }
     let stopped = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
     assert_eq!(counts(&stopped), [[1_000, 2_000], [1_001, 2_001]], "no thread got events of the other");
@@ -70,7 +70,7 @@ fn processors_with_errata_count_exactly_and_info_names_the_workarounds() {
     let group = format!("{{{}}}", four.join(","));
     assert!(start(&lab, &[&group]).err.contains("3 fit together"), "the fourth is the microcode's");
     start(&lab, &four[..3]).success().unwrap();
-    lab.wire.run(1, &[(0xA1, 1, 10), (0xA1, 2, 20), (0xA1, 3, 30)], &[]).unwrap();
+    lab.wire.run(1, &[(0xA1, 1, 10_000), (0xA1, 2, 20_000), (0xA1, 3, 30_000)], &[]).unwrap();
     let stopped = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
     assert_eq!(counts(&stopped), [[0, 10], [0, 20], [0, 30]]);
     assert_eq!(lab.enabled_counters().unwrap(), 0);

@@ -391,9 +391,10 @@ fn counter(id: CounterId) -> Counter {
 }
 
 fn entry(entry: LedgerEntry) -> bench_protocol::LedgerEntry {
-    let LedgerEntry { counter: id, selected, user, kernel, counted, overflows, interrupts, .. } = entry;
+    let LedgerEntry { counter: id, selected, user, kernel, counted, between, overflows, interrupts, .. } = entry;
     let Selected { event, umask, .. } = selected;
-    bench_protocol::LedgerEntry { counter: counter(id), event, umask, user, kernel, counted, overflows, interrupts }
+    let counter = counter(id);
+    bench_protocol::LedgerEntry { counter, event, umask, user, kernel, counted, between, overflows, interrupts }
 }
 
 fn enabled((id, selected): (CounterId, Selected)) -> EnabledCounter {

@@ -103,6 +103,8 @@ pub fn execute(
 ///
 /// A driver that handles faults must do so at the first access of each register: a thread that is pinned to the
 /// processor, below DISPATCH_LEVEL.
+///
+/// Counters do not wait for the code that accesses them: every event occurs once before each access.
 fn access(
     (instruction, register): (Instruction, u32),
     value: Option<u64>,
@@ -122,6 +124,7 @@ fn access(
         if site.guards == Some(false) && !known {
             violation::other(format!("{instruction:?} of {register:#x} on CPU {processor} before a guarded access"));
         }
+        state.processor.run_between_accesses(&|_| 1);
         let result = body(state);
         if is_guarded && result.is_ok() {
             state.guarded.insert((instruction, register));
