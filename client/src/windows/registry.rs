@@ -4,22 +4,16 @@
 
 use std::io;
 
-use windows_sys::Win32::Foundation::ERROR_SUCCESS;
 use windows_sys::Win32::System::Registry::{HKEY_LOCAL_MACHINE, REG_BINARY, RegDeleteKeyValueW, RegSetKeyValueW};
 
-use super::convert::wide;
-
-/// Converts the result of a function of the registry.
-fn done(error: u32) -> io::Result<()> {
-    if error == ERROR_SUCCESS { Ok(()) } else { Err(io::Error::from_raw_os_error(error.cast_signed())) }
-}
+use super::convert::{checked, wide};
 
 /// Writes a value of type REG_BINARY of a key below HKEY_LOCAL_MACHINE. Creates the key if necessary.
 pub fn write_bytes(key: &str, value: &str, bytes: &[u8]) -> io::Result<()> {
     let (key, value) = (wide(key), wide(value));
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
     // SAFETY: both names are zero-terminated, the data has the given size, and all of them outlive the call.
-    done(unsafe {
+    checked(unsafe {
         RegSetKeyValueW(HKEY_LOCAL_MACHINE, key.as_ptr(), value.as_ptr(), REG_BINARY, bytes.as_ptr().cast(), length)
     })
 }
@@ -28,5 +22,5 @@ pub fn write_bytes(key: &str, value: &str, bytes: &[u8]) -> io::Result<()> {
 pub fn remove(key: &str, value: &str) -> io::Result<()> {
     let (key, value) = (wide(key), wide(value));
     // SAFETY: both names are zero-terminated and outlive the call.
-    done(unsafe { RegDeleteKeyValueW(HKEY_LOCAL_MACHINE, key.as_ptr(), value.as_ptr()) })
+    checked(unsafe { RegDeleteKeyValueW(HKEY_LOCAL_MACHINE, key.as_ptr(), value.as_ptr()) })
 }

@@ -9,7 +9,7 @@ use std::os::windows::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null;
 
-use windows_sys::Win32::Foundation::{ERROR_ALREADY_EXISTS, ERROR_BAD_PATHNAME, ERROR_SUCCESS, WIN32_ERROR};
+use windows_sys::Win32::Foundation::{ERROR_ALREADY_EXISTS, ERROR_BAD_PATHNAME};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     CONTROLTRACE_HANDLE, ControlTraceW, ENABLE_TRACE_PARAMETERS, ENABLE_TRACE_PARAMETERS_VERSION_2,
     EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_ENABLE_PROPERTY_STACK_TRACE, EVENT_TRACE_CONTROL,
@@ -19,7 +19,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 use windows_sys::core::GUID;
 
-use super::convert::wide;
+use super::convert::{checked, wide};
 use super::trace_consumer::Consumer;
 use crate::trace::raw::{DOTNET, DOTNET_RUNDOWN, Guid, HALPROF};
 use crate::trace::{BufferSizes, TraceError, TraceLosses, TracePlan, TraceSession, TraceSink};
@@ -88,7 +88,10 @@ impl Properties {
         // Windows writes the file in another process, which has another current directory.
         let path = std::path::absolute(file)?;
         let units: Vec<u16> = OsStr::encode_wide(path.as_os_str()).chain([0]).collect();
-        let room = self.file.get_mut(..units.len()).ok_or_else(|| error(ERROR_BAD_PATHNAME))?;
+        let room = self
+            .file
+            .get_mut(..units.len())
+            .ok_or_else(|| io::Error::from_raw_os_error(ERROR_BAD_PATHNAME.cast_signed()))?;
         room.copy_from_slice(&units);
         Ok(())
     }
@@ -97,15 +100,6 @@ impl Properties {
         let EVENT_TRACE_PROPERTIES { EventsLost, LogBuffersLost, RealTimeBuffersLost, .. } = self.fixed;
         TraceLosses { events: EventsLost.into(), buffers: u64::from(LogBuffersLost) + u64::from(RealTimeBuffersLost) }
     }
-}
-
-/// Converts a Win32 error code.
-fn error(code: WIN32_ERROR) -> io::Error {
-    io::Error::from_raw_os_error(code.cast_signed())
-}
-
-pub(super) fn checked(code: WIN32_ERROR) -> io::Result<()> {
-    if code == ERROR_SUCCESS { Ok(()) } else { Err(error(code)) }
 }
 
 /// A session that was started. It is stopped when it is dropped.

@@ -17,7 +17,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 use windows_sys::core::GUID;
 
-use super::trace::checked;
+use super::convert::checked;
 use crate::trace::{Extension, RawEvent, TraceSink};
 
 /// Result of OpenTrace if it fails (INVALID_PROCESSTRACE_HANDLE).
