@@ -11,12 +11,13 @@ use agent::profiles::{Folder, Profile, Push};
 use agent::{Latest, Otlp, Server, ServerError, StartError};
 use thiserror::Error as ThisError;
 
-use super::points::Profiled;
-use super::profiling::{ProfileError, Profiling, Taken};
-use super::run::ATTENTION;
+use super::profiling::{ProfileError, Profiled, Profiling, Taken};
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::system::System;
+
+/// Longest time until the end is noticed.
+pub const ATTENTION: Duration = Duration::from_millis(200);
 
 /// Returns this machine, for a thread of its own.
 pub type NewSystem = fn() -> Option<Box<dyn System>>;

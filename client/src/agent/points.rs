@@ -12,6 +12,7 @@ use halprof::event;
 
 use super::counting::Counting;
 use super::gap::GapReason;
+use super::profiling::Profiled;
 use crate::error::reason;
 use crate::machine::processor_identity::ProcessorIdentity;
 use crate::terminal::format::real;
@@ -19,29 +20,6 @@ use crate::verb::stat::MetricValue;
 
 /// Units of 100 ns in a second.
 const SECOND: f64 = 1e7;
-
-/// What became of profiles.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Profiled {
-    /// Samples in profiles.
-    pub samples: u64,
-    /// Samples that were lost or throttled.
-    pub lost: u64,
-    /// Performance monitor interrupts and timer expiries for samples, at most.
-    pub interrupts: u64,
-    /// Accesses of performance registers for them, at most.
-    pub accesses: u64,
-    /// Profiles that were due and not taken.
-    pub skipped: u64,
-    /// Why the last one was not taken, or not written.
-    pub error: Option<String>,
-    /// What became of the others.
-    pub statistics: Statistics,
-    /// Failed attempts to send a profile, if they are sent.
-    pub push_failures: Option<u64>,
-    /// Failed exports to a collector, if there is one.
-    pub otlp_failures: Option<u64>,
-}
 
 /// Returns a value of the sums of an event.
 type ToValue = fn(&Total) -> Value;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use agent::config::Profiles;
+use agent::profiles::Statistics;
 use halprof::Driver;
 use halprof::counting::nearest;
 use halprof::event::{Malformed, SampledEvent};
@@ -15,7 +16,6 @@ use stacks::CallGraph;
 use thiserror::Error as ThisError;
 
 use super::costs::{Costs, Sampling};
-use super::points::Profiled;
 use crate::cli::names::Names;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
@@ -82,6 +82,29 @@ impl UserError for ProfileError {
             Self::Folder { .. } => Exit::Unwritten,
         }
     }
+}
+
+/// What became of profiles.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Profiled {
+    /// Samples in profiles.
+    pub samples: u64,
+    /// Samples that were lost or throttled.
+    pub lost: u64,
+    /// Performance monitor interrupts and timer expiries for samples, at most.
+    pub interrupts: u64,
+    /// Accesses of performance registers for them, at most.
+    pub accesses: u64,
+    /// Profiles that were due and not taken.
+    pub skipped: u64,
+    /// Why the last one was not taken, or not written.
+    pub error: Option<String>,
+    /// What became of the others.
+    pub statistics: Statistics,
+    /// Failed attempts to send a profile, if they are sent.
+    pub push_failures: Option<u64>,
+    /// Failed exports to a collector, if there is one.
+    pub otlp_failures: Option<u64>,
 }
 
 /// A profile.

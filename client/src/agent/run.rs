@@ -6,13 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 use agent::config::Config;
 
 use super::counting::Counting;
-use super::outputs::Outputs;
+use super::outputs::{ATTENTION, Outputs};
 use super::points::{Begun, snapshot};
 use crate::error::Error;
 use crate::system::System;
-
-/// Longest time until the end is noticed.
-pub const ATTENTION: Duration = Duration::from_millis(200);
 
 /// Time between two looks at the driver.
 const ATTEND: Duration = Duration::from_secs(1);

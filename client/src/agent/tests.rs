@@ -14,7 +14,8 @@ use protocol::{EventRequest, StartHeader, flags, modes};
 
 use super::counting::Counting;
 use super::gap::GapReason;
-use super::points::{Begun, Profiled, snapshot};
+use super::points::{Begun, snapshot};
+use super::profiling::Profiled;
 use super::profiling::Profiling;
 use crate::exit::Exit;
 use crate::fake::{FakeDriver, FakeSystem, ModelMachine};
