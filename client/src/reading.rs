@@ -4,5 +4,6 @@ pub mod aggregate;
 pub mod calls;
 pub mod load;
 pub mod losses;
+pub mod open;
 pub mod selection;
 pub mod summary;

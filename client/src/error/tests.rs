@@ -18,7 +18,7 @@ use crate::machine::driver_file::{DriverFileError, NotADriver, SignatureError};
 use crate::machine::dump::DumpError;
 use crate::machine::provider_security::ProviderSecurityError;
 use crate::machine::service::DriverBusy;
-use crate::reading::load::RecordingError;
+use crate::reading::open::RecordingError;
 use crate::recorder::Unwritten;
 use crate::recorder::command::CommandError;
 use crate::requests::DetachedError;

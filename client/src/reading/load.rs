@@ -4,25 +4,23 @@ use std::collections::HashSet;
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read, Seek};
+use std::io::{self, BufWriter, IsTerminal, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use halprof::text::argument::argument;
-use recording::{JoinedFile, ReadError, RecordedEvent, Session};
+use recording::{ReadError, RecordedEvent, Session};
 use report::{
     Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
     SymbolFinder, SymbolIndex, TimelineSample, timeline,
 };
-use thiserror::Error as ThisError;
 
 use crate::cli::{RecordingArgs, SelectionArgs};
 use crate::context::Context;
-use crate::error::{Error, OutOfMemory, UserError};
+use crate::error::{Error, OutOfMemory};
 use crate::exit::Exit;
+use crate::reading::open::{RecordingError, reader, unreadable, watched_reader};
 use crate::reading::selection::{check_names, filter, slice};
 use crate::terminal::format::counted;
 use crate::terminal::output::OutputError;
-use crate::terminal::read_progress::ReadProgress;
 
 /// The environment variable with the symbol path of Microsoft's debuggers.
 const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
@@ -33,105 +31,8 @@ const COMPUTER: &str = "COMPUTERNAME";
 /// Maximum number of modules without symbols that a note names.
 const MAX_MODULES: usize = 3;
 
-/// Maximum number of names that an error lists.
-const MAX_NAMES: usize = 5;
-
 /// Makes folded stacks of the samples of a source that a filter selects.
 type Fold = fn(&Contents, &SymbolIndex, SampledSource, &Filter) -> Vec<String>;
-
-/// Why a recording cannot be shown.
-#[derive(Debug, ThisError)]
-pub enum RecordingError {
-    /// There is no such file.
-    #[error("the recording {} was not found", .path.display())]
-    NotFound {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file cannot be opened.
-    #[error("cannot read {}", .path.display())]
-    Unopenable {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        #[source]
-        cause: io::Error,
-    },
-    /// The file cannot be read, or is not a recording.
-    #[error("cannot read {}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        cause: ReadError,
-    },
-    /// The recording does not have the source or the process that the user named.
-    #[error("{place} has no {what} {given}{}", recorded_instead(.recorded))]
-    NotRecorded {
-        /// The recording, or the part of it that other options select.
-        place: &'static str,
-        /// What the name stands for, such as "source" or "process".
-        what: &'static str,
-        /// The name, as the user typed it.
-        given: String,
-        /// Names that the recording has.
-        recorded: Vec<String>,
-    },
-    /// The recording has no samples to draw.
-    #[error("{} has no samples", .path.display())]
-    NoSamples {
-        /// The recording.
-        path: PathBuf,
-    },
-    /// The output would replace the recording.
-    #[error("{} is the recording itself", .path.display())]
-    SameFile {
-        /// The recording.
-        path: PathBuf,
-    },
-}
-
-fn recorded_instead(names: &[String]) -> String {
-    match names.len() {
-        0 => String::new(),
-        1..=MAX_NAMES => format!("; it has {}", names.join(", ")),
-        all => {
-            let first: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
-            format!("; it has {} and {} more", first.join(", "), all - MAX_NAMES)
-        }
-    }
-}
-
-impl UserError for RecordingError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::NotFound { .. } | Self::Unopenable { .. } | Self::Unreadable { .. } => Exit::Recording,
-            Self::NotRecorded { .. } | Self::NoSamples { .. } => Exit::NotRecorded,
-            Self::SameFile { .. } => Exit::Usage,
-        }
-    }
-
-    fn remedy(&self) -> Option<String> {
-        let text = match self {
-            Self::NotFound { path } => {
-                return Some(format!(
-                    ".\\client record -o {} -- COMMAND   (makes one)",
-                    argument(&path.display().to_string())
-                ));
-            }
-            Self::Unreadable { cause: ReadError::NotARecording, .. } => {
-                ".\\client report FILE, with a file that .\\client record wrote"
-            }
-            Self::Unreadable { cause: ReadError::Version { .. }, .. } => "report, of the client that recorded it",
-            Self::SameFile { .. } => "name another file with -o",
-            Self::Unopenable { .. } | Self::Unreadable { .. } | Self::NotRecorded { .. } | Self::NoSamples { .. } => {
-                return None;
-            }
-        };
-        Some(text.to_owned())
-    }
-}
 
 /// A recording, with the symbols of the selected samples.
 #[derive(Debug)]
@@ -312,26 +213,6 @@ pub fn finder(folders: Vec<PathBuf>, beside: Option<&Path>) -> Result<SymbolFind
 /// numbers of its processes mean nothing on `this` computer if it is another one.
 fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> {
     if recorded == this { vec![std::env::temp_dir()] } else { Vec::new() }
-}
-
-/// Opens a recording.
-pub fn reader(path: &Path) -> Result<BufReader<ReadProgress<JoinedFile>>, RecordingError> {
-    watched_reader(path, true)
-}
-
-/// Opens a recording. The progress of reading it is shown if `is_watched`, and if it takes long.
-fn watched_reader(path: &Path, is_watched: bool) -> Result<BufReader<ReadProgress<JoinedFile>>, RecordingError> {
-    let file = JoinedFile::open(path).map_err(|cause| match cause.kind() {
-        ErrorKind::NotFound => RecordingError::NotFound { path: path.to_owned() },
-        _ => RecordingError::Unopenable { path: path.to_owned(), cause },
-    })?;
-    let length = file.length().unwrap_or_default();
-    Ok(BufReader::new(ReadProgress::new(file, length, is_watched)))
-}
-
-/// Returns the error of a recording that cannot be read.
-pub fn unreadable(path: &Path, cause: ReadError) -> RecordingError {
-    RecordingError::Unreadable { path: path.to_owned(), cause }
 }
 
 /// Formats why a recording is incomplete.

@@ -13,7 +13,7 @@ use recording::{Reader, RecordedEvent};
 use report::{Contents, Filter, NamePattern, ProcessKey, RecordedTime, SampleLocation, Slice, SymbolIndex};
 
 use crate::cli::{ProcessName, SelectionArgs, TimeRange};
-use crate::reading::load::{RecordingError, reader, unreadable};
+use crate::reading::open::{RecordingError, reader, unreadable};
 
 /// What has no such name: the recording, or the part of it that the other options select.
 const RECORDING: &str = "the recording";

@@ -15,7 +15,7 @@ use crate::cli::{DiffArgs, FailAbove, Work};
 use crate::context::Context;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::reading::load::{RecordingError, reader, unreadable};
+use crate::reading::open::{RecordingError, reader, unreadable};
 use crate::terminal::document::Document;
 
 pub use counts::{SavedStat, compare as compare_counts};
