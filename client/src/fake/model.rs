@@ -13,8 +13,8 @@ use protocol::{Code, Method, status};
 use simulation::{SimMachine, WrittenEvent};
 use zerocopy::IntoBytes;
 
-use super::threads::FakeThreads;
-use super::trace::FakeEvent;
+use super::event::FakeEvent;
+use super::scheduling::FakeThreads;
 use crate::machine::known_work::{BRANCHES, CALLS, Function, INSTRUCTIONS, KnownWork};
 use crate::trace::raw::HALPROF;
 

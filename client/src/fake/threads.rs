@@ -2,10 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bench_protocol::{EventCount, Scheduling, Work};
+use bench_protocol::{EventCount, Work};
 use engine::Interrupted;
 use halprof::system::{Affinity, CounterValues, ProfilingData, ProfilingHandle, System, ThreadMemoryBytes};
 use model::Mode;
@@ -14,8 +14,8 @@ use scheduler::{
     ENABLE_DISPATCH, PRIVILEGED_INSTRUCTION, ProfileHandle, READ_COUNTERS, READ_DISPATCH, Scheduler, ThreadId,
 };
 
-use super::Shared;
 use super::model::{BRANCHES_RETIRED, ModelMachine, RETIRED, addresses_of};
+use super::scheduling::FakeThreads;
 use crate::machine::known_work::{BRANCHES, INSTRUCTIONS, KnownWork};
 
 /// The thread of the client.
@@ -27,63 +27,6 @@ const CYCLES: u64 = 3;
 /// What a competing thread executes at most while the client's is switched out, and how often it displaces that.
 const COMPETITION: u64 = 1_000_000;
 const COMPETES: u32 = 50;
-
-/// The threads of a machine.
-pub struct FakeThreads {
-    scheduler: Mutex<Scheduler>,
-    /// How threads are scheduled.
-    scheduling: Shared<Scheduling>,
-    /// Whether a high priority is of no use.
-    pub is_overloaded: Shared<bool>,
-    /// Whether the thread is never switched out.
-    pub never_switches: Shared<bool>,
-    /// Function for thread profiling that Windows lacks.
-    pub missing: Shared<Option<&'static str>>,
-    /// Thousandths of a counter's value that Windows reports too much.
-    pub excess: Shared<u64>,
-    /// Build of Windows.
-    pub build: Shared<Option<String>>,
-    /// File with the verification record.
-    pub record: Shared<PathBuf>,
-    /// Number of records that were written.
-    pub written: Shared<u32>,
-}
-
-impl FakeThreads {
-    /// Creates the threads of a machine with so many processors.
-    pub fn new(processors: u32) -> Self {
-        let threads = Self {
-            scheduler: Mutex::new(Scheduler::new(Scheduling::default(), processors)),
-            scheduling: Shared::default(),
-            is_overloaded: Shared::default(),
-            never_switches: Shared::default(),
-            missing: Shared::default(),
-            excess: Shared::default(),
-            build: Shared::default(),
-            record: Shared::default(),
-            written: Shared::default(),
-        };
-        threads.build.replace(Some("26100.4061".to_owned()));
-        threads
-    }
-
-    fn scheduler(&self) -> MutexGuard<'_, Scheduler> {
-        self.scheduler.lock().unwrap()
-    }
-
-    /// Sets how threads are scheduled.
-    pub fn schedule(&self, scheduling: Scheduling) {
-        self.scheduling.set(scheduling);
-        self.change(|_| {});
-    }
-
-    /// Schedules threads in another way, until the next call.
-    fn change(&self, change: impl FnOnce(&mut Scheduling)) {
-        let mut scheduling = self.scheduling.borrow().clone();
-        change(&mut scheduling);
-        self.scheduler().set_behavior(scheduling);
-    }
-}
 
 /// The processors of a machine as threads use them.
 struct Processors<'a>(&'a ModelMachine);
