@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use crate::{
     bits::byte,
     counter::CounterId,
-    identity::{family, is_atom, vendor},
+    cpuid::{family, is_atom, vendor},
     select::Selected,
 };
 

@@ -11,8 +11,8 @@ use std::sync::{
 
 use crate::{
     bits::{bit, byte, ones},
+    cpuid::{Cpuid, family, is_atom, vendor},
     fault::{GeneralProtection, refuse_reserved},
-    identity::{Cpuid, family, is_atom, vendor},
     select::Selected,
 };
 

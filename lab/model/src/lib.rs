@@ -6,6 +6,7 @@
 //!
 //! | To find | look in |
 //! |---|---|
+//! | what CPUID says of a processor | `cpuid.rs` |
 //! | the kind of PMU, from CPUID | `identity.rs`, and `pmu/intel_leaf.rs` for leaf 0AH |
 //! | the bits of an event select register | `select.rs` |
 //! | a register of a PMU | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
@@ -50,6 +51,7 @@ mod architectural;
 mod bits;
 mod countable;
 mod counter;
+mod cpuid;
 mod debug_store;
 mod extra;
 mod fault;

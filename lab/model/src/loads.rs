@@ -5,7 +5,7 @@
 
 use crate::{
     bits::byte,
-    identity::{family, is_atom, vendor},
+    cpuid::{family, is_atom, vendor},
     select::Selected,
 };
 

@@ -1,6 +1,6 @@
 //! What a hypervisor lets a virtual counter count: everything, nothing, or a share; and a loop whose events are known.
 
-use crate::{counter::CounterId, identity, select::Selected};
+use crate::{counter::CounterId, cpuid, select::Selected};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of its events a counter counts. Its registers can be read and written all the same.
@@ -70,7 +70,7 @@ pub(crate) fn events_of_loop(
     // Retired instructions, branches, and cycles: SDM, "Pre-defined Architectural Performance Events"; PPR, PMCx0C0,
     // PMCx0C2 and PMCx076.
     let (branches, cycles): (u16, u16) =
-        if identity::vendor(cpuid) == b"GenuineIntel" { (0xC4, 0x3C) } else { (0xC2, 0x76) };
+        if cpuid::vendor(cpuid) == b"GenuineIntel" { (0xC4, 0x3C) } else { (0xC2, 0x76) };
     let times = u64::from(iterations);
     move |selected| match selected {
         one if one == Selected::event(0xC0, 0) => 2 * times,

@@ -3,8 +3,8 @@
 use crate::{
     bits::{bit, byte, ones},
     counter::CounterId,
+    cpuid::{hidden_by_hypervisor, vendor},
     fault::{GeneralProtection, refuse_reserved},
-    identity::{hidden_by_hypervisor, vendor},
     pmu::{Freeze, IntelLeaf},
     select::Selected,
     writable::{self, DebugFacts, PebsFacts},

@@ -3,7 +3,7 @@
 
 use super::{
     Pmu, Running, count_general, general,
-    northbridge::{self, Northbridge},
+    northbridge::{self, LEGACY_COUNT, Northbridge},
     position,
 };
 use crate::{
@@ -17,7 +17,6 @@ use crate::{
 const LEGACY_SELECT: u32 = 0xC001_0000;
 /// `PerfCtr0` to 3 (APM Vol. 2, 13.2.1, "Performance Counters").
 const LEGACY_COUNTER: u32 = 0xC001_0004;
-pub(super) const LEGACY_COUNT: usize = 4;
 
 /// With `PerfCtrExtCore`, select and counter registers alternate, and the first four alias the legacy ones (APM Vol. 2,
 /// 13.2.1, "Core Performance Event-Select Registers").

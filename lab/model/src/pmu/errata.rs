@@ -11,8 +11,8 @@ use super::{Freeze, Intel, Pmu, Running};
 use crate::{
     bits::{bit, byte, ones},
     counter::{Counter, CounterId},
+    cpuid::Cpuid,
     fault::GeneralProtection,
-    identity::Cpuid,
     select::{Select, Selected},
 };
 

@@ -6,7 +6,8 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use super::amd::LEGACY_COUNT;
+/// Number of counters of each core, and of the northbridge.
+pub(super) const LEGACY_COUNT: usize = 4;
 
 /// Returns whether an event is one of the northbridge: bits 7:5 of its number are set.
 pub(crate) fn has(event: u16) -> bool {

@@ -6,7 +6,7 @@ mod tables;
 use crate::{
     bits::byte,
     counter::CounterId,
-    identity::{family, is_atom},
+    cpuid::{family, is_atom},
     select::Selected,
 };
 use tables::Rule;
