@@ -62,8 +62,7 @@ pub use calls::{
 };
 pub use configuration::{Configuration, ConfigureError, MAX_COUNTERS};
 pub use ledger::Ledger;
-pub use performance_data::{PERFORMANCE_DATA_SIZE, PerformanceData};
-pub use profile::{ProfileHandle, ProfilingData};
+pub use profile::{PERFORMANCE_DATA_SIZE, PerformanceData, ProfileHandle, ProfilingData};
 pub use scheduler::{Scheduler, ThreadId};
 
 use bench_protocol::EventCount;

@@ -3,22 +3,22 @@
 //! Layout: THREAD_PERFORMANCE_DATA and COUNTER_READING by Microsoft's public symbols of ntdll.
 
 use crate::{
-    MAX_COUNTERS,
-    profile::{Counter, Profile},
+    MAX_COUNTERS, Processors,
+    profile::{Counter, PERFORMANCE_DATA_SIZE, PerformanceData, Profile},
 };
 use bench_protocol::HandleTarget;
-
-/// Size of the structure.
-pub const PERFORMANCE_DATA_SIZE: usize = 0x1C0;
-
-/// The structure, or what the handle points to instead.
-pub type PerformanceData = [u8; PERFORMANCE_DATA_SIZE];
 
 const VERSION: u16 = 1;
 const COUNTERS: usize = 0x40;
 const COUNTER_SIZE: usize = 0x18;
 
 impl Profile {
+    /// Begins the profile of a thread that runs on `processor`.
+    pub fn enable(&mut self, machine: &mut dyn Processors, processor: u32) {
+        self.begin(machine, processor);
+        self.enabled_as = Some(Box::new(self.write(HandleTarget::PerformanceData)));
+    }
+
     /// Returns the memory to which the handle of a profile points. `None` if there is none that can be read.
     pub(crate) fn performance_data(&self, target: HandleTarget) -> Option<PerformanceData> {
         match target {
@@ -30,7 +30,7 @@ impl Profile {
     }
 
     /// Returns the structure.
-    pub(crate) fn write(&self, target: HandleTarget) -> PerformanceData {
+    fn write(&self, target: HandleTarget) -> PerformanceData {
         let mut memory = [0; PERFORMANCE_DATA_SIZE];
         let size = u16::try_from(PERFORMANCE_DATA_SIZE).unwrap_or_default();
         let version = if target == HandleTarget::OtherVersion { VERSION + 1 } else { VERSION };

@@ -1,7 +1,13 @@
 //! What Windows keeps for a thread that profiles.
 
-use crate::{MAX_COUNTERS, PerformanceData, Processors};
-use bench_protocol::{Accounting, HandleTarget, MaskMeaning};
+use crate::{MAX_COUNTERS, Processors};
+use bench_protocol::{Accounting, MaskMeaning};
+
+/// Size of THREAD_PERFORMANCE_DATA.
+pub const PERFORMANCE_DATA_SIZE: usize = 0x1C0;
+
+/// THREAD_PERFORMANCE_DATA, or what the handle points to instead.
+pub type PerformanceData = [u8; PERFORMANCE_DATA_SIZE];
 
 /// A handle of [`Scheduler::enable`](crate::Scheduler::enable).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,12 +93,6 @@ impl Profile {
             enabled_as: None,
             counters,
         }
-    }
-
-    /// Begins the profile of a thread that runs on `processor`.
-    pub fn enable(&mut self, machine: &mut dyn Processors, processor: u32) {
-        self.begin(machine, processor);
-        self.enabled_as = Some(Box::new(self.write(HandleTarget::PerformanceData)));
     }
 
     /// Returns whether a read of the counters executes RDPMC.
