@@ -2,7 +2,8 @@
 
 use bench_protocol::Random;
 
-use crate::generator::{Request, number, pick};
+use crate::draw::{number, pick};
+use crate::request::Request;
 
 /// Numbers at the limits of fields.
 const LIMITS: [u32; 10] = [0, 1, 2, 47, 48, 64, 0x7FFF_FFFF, 1 << 31, u32::MAX - 1, u32::MAX];

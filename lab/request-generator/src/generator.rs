@@ -8,7 +8,9 @@ use protocol::{
 use zerocopy::IntoBytes;
 
 use crate::change::change;
+use crate::draw::{number, pick};
 use crate::machine::Machine;
+use crate::request::{Request, SessionAt, SessionPick};
 use crate::start::start;
 use crate::storm::Restrictions;
 
@@ -41,37 +43,6 @@ pub struct HandleKind {
     pub writable: bool,
     /// Whether requests may be pending.
     pub overlapped: bool,
-}
-
-/// Which session a request is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionPick {
-    /// A session of the same handle: 0 is the last one that it started.
-    OfHandle(usize),
-    /// The last session that any thread started.
-    Latest,
-}
-
-/// The place of a session's number in the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionAt {
-    /// Its offset.
-    pub offset: usize,
-    /// Which session.
-    pub pick: SessionPick,
-}
-
-/// A request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// Control code.
-    pub code: u32,
-    /// The input, without the number of the session.
-    pub input: Vec<u8>,
-    /// Where the number of a session belongs, if anywhere.
-    pub session: Option<SessionAt>,
-    /// Length of the output.
-    pub output: usize,
 }
 
 /// What a thread does next.
@@ -290,18 +261,6 @@ fn output(random: &mut Random, code: Code) -> usize {
         1 => least + usize::try_from(random.up_to(records)).unwrap_or(0),
         _ => least + usize::try_from(records).unwrap_or(0),
     }
-}
-
-/// Returns a number up to `most`.
-pub fn number(random: &mut Random, most: u32) -> u32 {
-    u32::try_from(random.up_to(most.into())).unwrap_or(most)
-}
-
-/// Returns one of several values. `None` if there are none: unlike [`Random::pick`], a number is drawn nevertheless, so
-/// that what a machine lacks does not change later decisions.
-pub fn pick<T: Copy>(random: &mut Random, values: &[T]) -> Option<T> {
-    let place = random.up_to(values.len().saturating_sub(1) as u64);
-    values.get(usize::try_from(place).ok()?).copied()
 }
 
 #[cfg(test)]

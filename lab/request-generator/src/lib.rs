@@ -7,15 +7,18 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod draw;
 mod generator;
 mod machine;
 mod reply;
+mod request;
 mod scenes;
 mod start;
 mod storm;
 
-pub use generator::{Generator, HandleKind, Request, SLOTS, SessionAt, SessionPick, Step};
+pub use generator::{Generator, HandleKind, SLOTS, Step};
 pub use machine::{Machine, SourceLimits};
 pub use reply::{ReplyFacts, check_reply};
+pub use request::{Request, SessionAt, SessionPick};
 pub use scenes::{ADDED, SCENE_INTERVAL, SCENES, Scene, SceneClient, count_and_sample, queries};
 pub use storm::{CodeCounts, Restrictions, StormPlan, StormReport};

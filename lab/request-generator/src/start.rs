@@ -7,7 +7,7 @@ use protocol::{
 };
 use zerocopy::IntoBytes;
 
-use crate::generator::{number, pick};
+use crate::draw::{number, pick};
 use crate::machine::{Machine, SourceLimits};
 use crate::storm::Restrictions;
 
