@@ -1,22 +1,11 @@
 //! Answers of the lab. Lists of lists have one entry for each processor, by number.
 
-use crate::InterruptSite;
 use crate::stepping::StepReport;
 use crate::threads::ThreadAnswer;
 use crate::tracing::{RegisteredProvider, WrittenEvent};
+use crate::{Counter, InterruptSite};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
-
-/// A counter of a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Counter {
-    /// A general-purpose counter.
-    General(u8),
-    /// A fixed-function counter.
-    Fixed(u8),
-    /// A metric of fixed counter 3.
-    Metric(u8),
-}
 
 /// Totals of one counter in one configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,16 +1,12 @@
 //! Commands from a test to the lab.
 
 use crate::{
-    answer::Counter,
+    EventCount,
     stepping::StepPlan,
     threads::ThreadCommand,
     tracing::{ProviderId, SiteStack},
 };
 use serde::{Deserialize, Serialize};
-
-/// Event select, unit mask and number of events. A counter mask or edge detection of a counter does not change the
-/// number.
-pub type EventCount = (u16, u8, u64);
 
 /// What happens when a driver completes a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +15,17 @@ pub struct ScriptedRequest {
     pub code: u32,
     /// Events in user mode. Each set occurs after the handler has run for the interrupt of the one before.
     pub events: Vec<Vec<EventCount>>,
+}
+
+/// A counter of a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Counter {
+    /// A general-purpose counter.
+    General(u8),
+    /// A fixed-function counter.
+    Fixed(u8),
+    /// A metric of fixed counter 3.
+    Metric(u8),
 }
 
 /// A location at which a processor can be interrupted.

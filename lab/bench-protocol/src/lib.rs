@@ -15,18 +15,18 @@ mod trace_script;
 mod tracing;
 
 pub use answer::{
-    Accesses, Answer, Counter, DebugStore, Descriptor, DsWrites, EnabledCounter, Handler, Instruction, Interruptions,
+    Accesses, Answer, DebugStore, Descriptor, DsWrites, EnabledCounter, Handler, Instruction, Interruptions,
     LedgerEntry, Pool, PoolTag, Registration, SiteInterrupts, StopState, Ticks, Violation,
 };
 pub use client::{Client, Error};
 pub use command::{
-    CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, RegisterQuirk,
+    CancelMoment, Command, ControlAreaMode, Counter, InterruptMode, InterruptSite, KvaShadow, RegisterQuirk,
     ScriptedRequest, Time, TimerMode,
 };
 pub use random::Random;
 pub use stepping::{StepEntry, StepOverflow, StepPlan, StepReport};
 pub use thread_script::{
-    Accounting, HandleTarget, MaskMeaning, Scheduling, THREAD_SCRIPT, ThreadScript, UserRdpmc, Work,
+    Accounting, EventCount, HandleTarget, MaskMeaning, Scheduling, THREAD_SCRIPT, ThreadScript, UserRdpmc, Work,
 };
 pub use threads::{
     CounterOwner, HardwareCounters, ThreadAnswer, ThreadCall, ThreadCommand, ThreadData, ThreadLedger, thread_memory,

@@ -1,7 +1,11 @@
 //! How the threads of programs are scheduled, and what Windows counts for them.
 
-use crate::{EventCount, Refusal};
+use crate::Refusal;
 use serde::{Deserialize, Serialize};
+
+/// Event select, unit mask and number of events. A counter mask or edge detection of a counter does not change the
+/// number.
+pub type EventCount = (u16, u8, u64);
 
 /// Environment variable with a [`ThreadScript`] in JSON, for the launcher's program.
 pub const THREAD_SCRIPT: &str = "HALPROF_THREAD_SCRIPT";

@@ -1,12 +1,14 @@
 //! When a written event arrives, with which stacks, and what is lost.
 
-use crate::system_events::STACK_WALK;
 use bench_protocol::{Disorder, ProviderId, Random, TraceReport, UserParts, WrittenEvent};
 use std::{
     collections::{BTreeMap, HashMap},
     iter,
     time::Duration,
 };
+
+/// StackWalkGuid, {def2fe46-7bd6-4b80-bd94-f57fe20d0ce3}.
+pub const STACK_WALK: ProviderId = *b"\x46\xFE\xF2\xDE\xD6\x7B\x80\x4B\xBD\x94\xF5\x7F\xE2\x0D\x0C\xE3";
 
 /// EVENT_TRACE_TYPE_STACK, the opcode of StackWalk events.
 const STACK_OPCODE: u8 = 32;

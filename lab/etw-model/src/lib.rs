@@ -12,6 +12,6 @@ mod delivery;
 mod sessions;
 mod system_events;
 
-pub use delivery::{DeliveredEvent, Delivery, StackItem};
+pub use delivery::{DeliveredEvent, Delivery, STACK_WALK, StackItem};
 pub use sessions::{EnabledProvider, Session, SessionError, SessionRequest, Sessions};
-pub use system_events::{STACK_WALK, encode};
+pub use system_events::encode;

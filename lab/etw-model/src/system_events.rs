@@ -12,9 +12,6 @@ const THREAD: ProviderId = *b"\xD1\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x
 /// ImageLoadGuid, {2cb15d1d-5fc1-11d2-abe1-00a0c911f518}.
 const IMAGE: ProviderId = *b"\x1D\x5D\xB1\x2C\xC1\x5F\xD2\x11\xAB\xE1\x00\xA0\xC9\x11\xF5\x18";
 
-/// StackWalkGuid, {def2fe46-7bd6-4b80-bd94-f57fe20d0ce3}.
-pub const STACK_WALK: ProviderId = *b"\x46\xFE\xF2\xDE\xD6\x7B\x80\x4B\xBD\x94\xF5\x7F\xE2\x0D\x0C\xE3";
-
 /// EVENT_TRACE_FLAG_PROCESS, EVENT_TRACE_FLAG_THREAD and EVENT_TRACE_FLAG_IMAGE_LOAD.
 const PROCESSES: u32 = 1;
 const THREADS: u32 = 2;

@@ -29,6 +29,8 @@ mod console;
 #[cfg(all(windows, target_env = "msvc"))]
 mod functions;
 #[cfg(all(windows, target_env = "msvc"))]
+mod known;
+#[cfg(all(windows, target_env = "msvc"))]
 mod program;
 #[cfg(all(windows, target_env = "msvc"))]
 mod prologs;

@@ -6,12 +6,12 @@ use crate::{
     Function,
     callers::{backward, descend, forward, run},
     console::Console,
-    functions::{alpha, beta, gamma, opaque},
+    functions::opaque,
+    known::{function, known},
     prologs,
     steps::{Print, step},
     windows::{
         ExitProcess, GetCurrentProcessId, GetCurrentThreadId, GetStdHandle, INPUT, ReadFile, command_line_ends_with,
-        size,
     },
 };
 use core::{
@@ -23,17 +23,6 @@ use core::{
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     ExitProcess(101)
-}
-
-fn function(name: &'static str, address: *const ()) -> Function {
-    Function { name, address: address.addr(), size: size(address.addr()).into() }
-}
-
-/// Returns the known functions.
-pub fn known() -> impl Iterator<Item = Function> {
-    [("alpha", alpha as fn(u64) -> u64), ("beta", beta), ("gamma", gamma)]
-        .into_iter()
-        .map(|(name, address)| function(name, address as *const ()))
 }
 
 /// Returns the other functions that the compiler made.

@@ -4,7 +4,7 @@
 
 use crate::{
     console::Console,
-    program::known,
+    known::known,
     windows::{AddVectoredExceptionHandler, Context, ExceptionPointers, Stack},
 };
 use core::{
