@@ -7,6 +7,7 @@ use std::ptr;
 
 use crate::calls;
 use crate::failure::{Failure, last_text};
+use crate::group::Region;
 use crate::library::{self, Modes};
 use crate::open_groups::{self, OpenGroup};
 use crate::outcome::{
@@ -233,7 +234,7 @@ unsafe fn end(group: GroupHandle, result: *mut Outcome) -> Result<(), Failure> {
             return Err(Failure::argument(text));
         }
     }
-    let outcome = open_groups::with(group, |open| open.end().map(Outcome::of))?;
+    let outcome = open_groups::with(group, |open| open.end().map(Region::outcome))?;
     if !result.is_null() {
         // SAFETY: The structure of the caller is at least as large.
         unsafe { store(result, outcome, "result") }?;

@@ -1,9 +1,10 @@
 //! What the ABI needs from a group of the library.
 
+use std::mem::size_of;
 use std::time::Duration;
 
 use crate::failure::Failure;
-use crate::outcome::{HALPROF_DISTURBED, HALPROF_UNDISTURBED, HALPROF_VERIFIED, HALPROF_VIRTUALIZED};
+use crate::outcome::{HALPROF_DISTURBED, HALPROF_UNDISTURBED, HALPROF_VERIFIED, HALPROF_VIRTUALIZED, Outcome};
 
 /// A group of events that counts regions.
 pub trait Group {
@@ -68,4 +69,20 @@ pub struct Region {
     pub enabled: Duration,
     /// Time in which the counters counted.
     pub running: Duration,
+}
+
+impl Region {
+    /// Returns the result that C programs see.
+    pub fn outcome(&self) -> Outcome {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Outcome {
+            size: number(size_of::<Outcome>()),
+            quality: self.grade.quality(),
+            flags: self.grade.flags(),
+            events: number(self.counts.len()),
+            time_enabled: nanoseconds(self.enabled),
+            time_running: nanoseconds(self.running),
+        }
+    }
 }

@@ -1,10 +1,6 @@
 //! The constants and structures that C programs see.
 
 use std::ffi::c_int;
-use std::mem::size_of;
-use std::time::Duration;
-
-use crate::group::Region;
 
 /// Version of the functions and structures of this header. Pass it to halprof_open().
 pub const HALPROF_ABI_VERSION: u32 = 1;
@@ -77,20 +73,4 @@ pub struct Outcome {
     pub time_enabled: u64,
     /// The part of it in which the counters counted for the group, in nanoseconds.
     pub time_running: u64,
-}
-
-impl Outcome {
-    /// Returns the result of a region.
-    pub fn of(region: &Region) -> Self {
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Self {
-            size: number(size_of::<Self>()),
-            quality: region.grade.quality(),
-            flags: region.grade.flags(),
-            events: number(region.counts.len()),
-            time_enabled: nanoseconds(region.enabled),
-            time_running: nanoseconds(region.running),
-        }
-    }
 }

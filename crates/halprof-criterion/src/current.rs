@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-use crate::measurement::Inner;
+use crate::shared::Inner;
 
 thread_local! {
     static CURRENT: RefCell<Vec<Weak<Inner>>> = const { RefCell::new(Vec::new()) };

@@ -6,7 +6,8 @@ use std::time::Duration;
 use criterion::Bencher;
 
 use crate::current;
-use crate::measurement::{Events, Inner};
+use crate::measurement::Events;
+use crate::shared::Inner;
 
 /// Number of times that [`ExactBencher::iter_exact`] measures a region before it accepts a disturbed one.
 pub const ATTEMPTS: usize = 20;

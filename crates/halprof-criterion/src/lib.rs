@@ -34,6 +34,7 @@ mod formatter;
 mod measurement;
 mod regions;
 mod report;
+mod shared;
 #[cfg(test)]
 mod tests;
 

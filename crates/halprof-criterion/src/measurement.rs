@@ -1,7 +1,6 @@
 //! The measurement.
 
 use std::cell::{Cell, RefCell};
-use std::fmt::Display;
 use std::rc::Rc;
 
 use criterion::measurement::{Measurement, ValueFormatter};
@@ -9,12 +8,9 @@ use halprof::{Availability, Builder, Error, Grade, ThreadGroup};
 
 use crate::current;
 use crate::formatter::EventFormatter;
-use crate::regions::{Region, Regions};
-use crate::report::Report;
-
-/// What criterion gets for each iteration of a sample without events. It takes 0 for an error and drops the benchmark
-/// (0.8.2, `analysis/mod.rs`). Far below a single event in any number of iterations; its powers are normal numbers.
-pub const NOTHING: f64 = 1e-30;
+use crate::regions::Regions;
+use crate::report::NOTHING;
+use crate::shared::Inner;
 
 /// Counts one event of the current thread, in user mode.
 ///
@@ -22,15 +18,6 @@ pub const NOTHING: f64 = 1e-30;
 pub struct Events {
     inner: Rc<Inner>,
     formatter: EventFormatter,
-}
-
-/// What [`Events`] and the bencher share.
-pub struct Inner {
-    regions: RefCell<Box<dyn Regions>>,
-    report: RefCell<Report>,
-    strict: Cell<bool>,
-    /// Number of iterations of the last sample, 1 if criterion does not tell it.
-    iterations: Cell<u64>,
 }
 
 impl Events {
@@ -81,59 +68,6 @@ fn announce(availability: &Availability) {
     if availability.grade() != Grade::Virtualized {
         eprintln!("halprof: best quality of the counts: {availability}");
     }
-}
-
-impl Inner {
-    /// Begins a region.
-    pub fn begin(&self) {
-        let begun = self.regions.borrow_mut().begin();
-        begun.unwrap_or_else(|error| fail("a region cannot begin", &error));
-    }
-
-    /// Ends a region.
-    pub fn end(&self) -> Region {
-        let ended = self.regions.borrow_mut().end();
-        ended.unwrap_or_else(|error| fail("a region has no count", &error))
-    }
-
-    /// Makes a region a part of a sample, and returns its count.
-    pub fn accept(&self, region: &Region) -> u64 {
-        let Some(reason) = &region.disturbance else {
-            self.report.borrow_mut().exact();
-            return region.count;
-        };
-        if self.strict.get() {
-            fail("a count is not exact", reason);
-        }
-        if let Some(text) = self.report.borrow_mut().disturbed(reason) {
-            eprintln!("{text}");
-        }
-        region.count
-    }
-
-    /// Sets the number of iterations of the sample that begins.
-    pub fn set_iterations(&self, iterations: u64) {
-        self.iterations.set(iterations);
-    }
-
-    /// Returns what is printed at the end, if anything.
-    pub fn summary(&self) -> Option<String> {
-        self.report.borrow().summary()
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(text) = self.summary() {
-            eprintln!("{text}");
-        }
-    }
-}
-
-/// Ends the benchmark. The trait of criterion cannot return an error, and a made-up count would be worse.
-#[expect(clippy::panic, reason = "criterion's trait cannot return an error")]
-fn fail(what: &str, why: &dyn Display) -> ! {
-    panic!("halprof: {what}: {why}")
 }
 
 impl Measurement for Events {
