@@ -1,6 +1,6 @@
 //! Which events a group counts, where and in which modes.
 
-use protocol::{EventRequest, ProcessorSet, flags, modes};
+use protocol::{ProcessorSet, flags, modes};
 
 use crate::cpu_group::CpuGroup;
 use crate::driver::Driver;
@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::event::EventName;
 use crate::group_error::GroupError;
 use crate::machine::Machine;
+use crate::named_requests::{NamedRequests, only};
 use crate::quality::Grade;
 use crate::thread_group::{Options, ThreadGroup};
 
@@ -28,13 +29,6 @@ pub struct Builder {
     pin: Option<u32>,
     flags: u32,
     unverified: bool,
-}
-
-/// An event of a group: its name, and the events of the request that count it.
-#[derive(Debug, Clone)]
-pub(crate) struct NamedRequests {
-    pub(crate) name: String,
-    pub(crate) requests: Vec<EventRequest>,
 }
 
 impl Default for Builder {
@@ -192,10 +186,4 @@ impl Builder {
         };
         self.names.iter().map(resolve).collect()
     }
-}
-
-/// Returns the set of one CPU.
-pub(crate) fn only(cpu: u32) -> Result<ProcessorSet, Error> {
-    let mut set = ProcessorSet::EMPTY;
-    if set.insert(cpu) { Ok(set) } else { Err(GroupError::NoCpu { cpu }.into()) }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use protocol::{CountRecord, EventRequest, ProcessorSet, StartHeader};
 
-use crate::builder::NamedRequests;
 use crate::counting::{Scaled, Times, difference};
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::group_error::GroupError;
 use crate::guards::Session;
 use crate::machine::Machine;
+use crate::named_requests::NamedRequests;
 use crate::quality::{Disturbance, Quality};
 
 /// Number of units of the driver's times in a microsecond.

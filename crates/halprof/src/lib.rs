@@ -90,6 +90,7 @@ pub mod event;
 mod group_error;
 mod guards;
 mod machine;
+mod named_requests;
 mod open;
 mod overhead;
 pub mod protected;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use protocol::CountRecord;
 
-use super::scaled::whole;
+use super::numbers::whole;
 
 /// Returns the counts since `before`, the previous reading of the same session. A processor that was added meanwhile
 /// has no count there: its count is since its start.

@@ -9,6 +9,7 @@
 use protocol::CountRecord;
 
 use super::Times;
+use super::numbers::{nearest, real, whole};
 
 /// The fewest turns from which an error is estimated.
 const LEAST_TURNS: u64 = 4;
@@ -38,28 +39,6 @@ fn variance(record: &CountRecord, share: f64) -> Option<f64> {
     let of_a_turn = differences / (turns - 1.0);
     let rounds = turns / share;
     Some(rounds * rounds * (1.0 - share) * of_a_turn / turns)
-}
-
-/// Returns a number of 128 bits of a record.
-pub(super) fn whole([low, high]: [u64; 2]) -> u128 {
-    u128::from(high) << 64 | u128::from(low)
-}
-
-/// Returns a number as a real one. Above 2^53 it has 53 significant bits.
-#[expect(clippy::cast_precision_loss, reason = "counts and times are ratios here, to 15 digits")]
-pub(super) fn real(number: u128) -> f64 {
-    number as f64
-}
-
-/// Returns the nearest whole number; of one that is too large, the largest.
-#[must_use]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast saturates, and counts are positive"
-)]
-pub fn nearest(number: f64) -> u64 {
-    number.round() as u64
 }
 
 impl Scaled {

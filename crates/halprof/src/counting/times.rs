@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use protocol::CountRecord;
 
-use super::scaled::real;
+use super::numbers::real;
 
 /// Times of an event in units of 100 ns, without the time in which the machine slept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

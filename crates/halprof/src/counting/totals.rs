@@ -75,7 +75,7 @@ impl Totals {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::scaled::real;
+    use super::super::numbers::real;
     use super::*;
     use crate::counting::count;
 

@@ -7,11 +7,11 @@ use protocol::{CountRecord, EventRequest, InfoReply, MAX_GROUP, ProcessorSet, St
 
 use super::{Slot, ThreadEvent, ThreadGroup};
 use crate::availability::{Availability, Unavailable};
-use crate::builder::{NamedRequests, only};
 use crate::error::Error;
 use crate::group_error::{GroupError, in_one_line};
 use crate::guards::{Pinned, Profiling, Session};
 use crate::machine::Machine;
+use crate::named_requests::{NamedRequests, only};
 use crate::quality::Grade;
 use crate::system::MAX_THREAD_COUNTERS;
 use crate::truncation::Modulus;
