@@ -38,6 +38,7 @@ mod boxed;
 mod clients;
 mod engine;
 mod event;
+mod first_failure;
 mod hardware_recording;
 mod identity;
 pub mod machine_frame;

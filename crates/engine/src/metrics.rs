@@ -7,10 +7,10 @@ use protocol::status::STATUS_DEVICE_BUSY;
 use protocol::{ErrorCode, RegisterInUse};
 
 use crate::event::Service;
+use crate::first_failure::FirstFailure;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
 use crate::reply::Refusal;
-use crate::resources::FirstFailure;
 use crate::session::Session;
 use crate::try_vec::try_collect;
 

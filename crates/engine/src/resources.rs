@@ -1,7 +1,7 @@
 //! Resources of the machine that sessions share: counters, timers, the interrupt, control areas. Acquired for the first
 //! session that needs them, released after the last.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use pmu::extra::Selector;
 use pmu::first_access::{Phase, RegisterGroup};
@@ -12,6 +12,7 @@ use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 use protocol::{BRANCHES, ErrorCode, NtStatus, ProcessorSet, RegisterInUse};
 
 use crate::areas::{AreaUse, Areas};
+use crate::first_failure::FirstFailure;
 use crate::hardware_recording::HardwareRecording;
 use crate::metrics::take_metrics;
 use crate::platform::{EngineContext, Platform};
@@ -23,9 +24,6 @@ use crate::try_vec::NO_MEMORY;
 
 /// Process in which the interrupt handler is registered: the number of the System process.
 const SYSTEM: u64 = 4;
-
-/// Stands for no processor.
-const NOWHERE: u32 = u32::MAX;
 
 /// The acquired resources.
 #[derive(Debug, Default)]
@@ -439,40 +437,4 @@ fn initialize<M: Platform>(
         }
     });
     idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
-}
-
-/// The first failure among processors that run the same code at the same time.
-#[derive(Debug)]
-pub struct FirstFailure {
-    processor: AtomicU32,
-    detail: [AtomicU64; 2],
-}
-
-impl FirstFailure {
-    /// Returns that no processor failed.
-    pub const fn none() -> Self {
-        Self { processor: AtomicU32::new(NOWHERE), detail: [AtomicU64::new(0), AtomicU64::new(0)] }
-    }
-
-    /// Notes the failure of a processor, unless another failed before.
-    pub fn set(&self, processor: ProcessorIndex, first: u64, second: u64) {
-        let exchanged =
-            self.processor.compare_exchange(NOWHERE, processor.number(), Ordering::Relaxed, Ordering::Relaxed);
-        if exchanged.is_ok() {
-            for (cell, value) in self.detail.iter().zip([first, second]) {
-                cell.store(value, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Returns the refusal, if a processor failed.
-    pub fn refuse(self, status: NtStatus, cause: ErrorCode) -> Result<(), Refusal> {
-        let [first, second] = self.detail.map(AtomicU64::into_inner);
-        match self.processor.into_inner() {
-            NOWHERE => Ok(()),
-            processor => {
-                Err(Refusal::new(status, cause).processor(ProcessorIndex::new(processor)).detail(first, second))
-            }
-        }
-    }
 }

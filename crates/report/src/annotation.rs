@@ -10,10 +10,10 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, 
 use crate::filter::Filter;
 use crate::function_code::{CodeError, FunctionCode, function_code};
 use crate::guard::guarded;
-use crate::locations::SampleWeight;
 use crate::newer_code::decode;
 use crate::read::Contents;
 use crate::sampled_sources::SampledSource;
+use crate::sums::SampleWeight;
 use crate::symbol_index::{Symbol, SymbolId, SymbolIndex};
 use crate::symbols::{FoundName, FoundSymbol, Reason, SourceLine, SymbolFinder, Symbols};
 

@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 use crate::call_stacks::{CallStacks, Function};
 use crate::filter::Filter;
-use crate::locations::SampleWeight;
 use crate::numbering::Numbering;
 use crate::read::Contents;
 use crate::sampled_sources::SampledSource;
+use crate::sums::SampleWeight;
 use crate::symbol_index::SymbolIndex;
 
 /// Direction of the calls in a [`CallTree`].

@@ -202,7 +202,7 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locations::SampleWeight;
+    use crate::sums::SampleWeight;
 
     /// The published quantiles of the normal distribution and of Student's.
     #[test]

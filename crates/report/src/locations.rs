@@ -1,6 +1,5 @@
 //! Locations of samples, and the samples at each of them.
 
-use std::ops::AddAssign;
 use std::sync::Mutex;
 
 use protocol::{AnySample, Mode};
@@ -10,7 +9,7 @@ use recording::StackId;
 use crate::numbering::{Numbering, ThreadNumbering};
 use crate::process_keys::ProcessKey;
 use crate::sampled_sources::SampledSource;
-use crate::sums::{Adder, SharedSums, Sums};
+use crate::sums::{Adder, SampleWeight, SharedSums, Sums};
 
 /// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,22 +69,6 @@ impl SampleLocation {
             ip: sample.ip,
             stack: StackId::NOT_RECORDED,
         }
-    }
-}
-
-/// Number of samples and of the events that they represent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SampleWeight {
-    /// Samples.
-    pub samples: u64,
-    /// Events: the sum of the intervals of the samples.
-    pub events: u64,
-}
-
-impl AddAssign for SampleWeight {
-    fn add_assign(&mut self, other: Self) {
-        self.samples += other.samples;
-        self.events = self.events.saturating_add(other.events);
     }
 }
 

@@ -21,12 +21,13 @@ use rustc_hash::FxHashMap;
 use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use crate::call_stacks::{CallStacks, Frame, StackNote};
 use crate::filter::Filter;
-use crate::locations::{SampleLocation, SampleWeight};
+use crate::locations::SampleLocation;
 use crate::modules::ModuleId;
 use crate::processes::UNKNOWN_NAME;
 use crate::read::{Contents, ExportError};
 use crate::sample_counts::{LossStats, Total};
 use crate::sampled_sources::SampledSource;
+use crate::sums::SampleWeight;
 use crate::symbol_index::{Name, SymbolIndex};
 
 /// Number of samples that are encoded at a time.

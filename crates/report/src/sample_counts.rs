@@ -8,11 +8,12 @@ use protocol::{AnySample, PauseKind, PauseRecord, PreciseKind, PreciseSample, Re
 use rayon::prelude::*;
 use recording::{EncodedSamples, ReadError, RecordedEvent, SampleColumns, StackId};
 
-use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SampleWeight, SharedLocations};
+use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SharedLocations};
 use crate::process_keys::{Creations, ProcessKey};
 use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
 use crate::stack_stats::{StackEnds, StackExtent, StackStats, outcome};
+use crate::sums::SampleWeight;
 
 /// Sum over all samples of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! Samples by key, in a map that several threads fill.
 
 use std::hash::{BuildHasher, Hash};
+use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
-
-use crate::locations::SampleWeight;
 
 /// Number of parts of a map. A part that grows is in memory twice, and the others only once.
 const PARTS: usize = 64;
@@ -18,6 +17,22 @@ const BATCH: usize = 256;
 
 /// An odd number with bits in no pattern, so that the parts do not depend on the hashes within a part.
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Number of samples and of the events that they represent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SampleWeight {
+    /// Samples.
+    pub samples: u64,
+    /// Events: the sum of the intervals of the samples.
+    pub events: u64,
+}
+
+impl AddAssign for SampleWeight {
+    fn add_assign(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.events = self.events.saturating_add(other.events);
+    }
+}
 
 type Part<K> = FxHashMap<K, SampleWeight>;
 

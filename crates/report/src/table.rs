@@ -9,13 +9,14 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
-use crate::locations::{SampleLocation, SampleWeight};
+use crate::locations::SampleLocation;
 use crate::numbering::{Numbering, ThreadNumbering};
 use crate::process_keys::ProcessKey;
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
 use crate::sample_counts::Total;
 use crate::sampled_sources::SampledSource;
+use crate::sums::SampleWeight;
 use crate::sums::{Adder, Sums};
 use crate::symbol_index::{FrameKey, InlineId, Name, Owner, Resolved, SymbolIndex};
 
