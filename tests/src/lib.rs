@@ -5,6 +5,8 @@
 //! model run on the machine itself (see [`Machine`]).
 
 use std::env;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -52,6 +54,19 @@ pub fn rounds(usual: usize, soak: usize) -> usize {
 #[must_use]
 pub const fn thousands(count: u64) -> u64 {
     count / 1_000
+}
+
+/// Waits until it is so.
+///
+/// # Panics
+/// After two minutes, with `otherwise`: whatever does not happen by then hangs, however busy the machine is.
+pub fn wait_until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
+    const LIMIT: Duration = Duration::from_mins(2);
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LIMIT, "{otherwise}");
+        sleep(Duration::from_millis(5));
+    }
 }
 
 /// Starts something, up to three times. On a busy machine Wine sometimes ends a program before it begins; that is

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use protocol::status::STATUS_SUCCESS;
 use protocol::{Code, EventRequest, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, modes};
-use tests::{Lab, Probe, Reply, hex, rounds, thousands};
+use tests::{Lab, Probe, Reply, hex, rounds, thousands, wait_until};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Opens the device and negotiates the version.
@@ -47,11 +47,7 @@ pub fn start(probe: &mut Probe, handle: u32, sources: &[u32]) -> ReplyHeader {
 
 /// Waits until exactly this many counters are enabled, because a killed process takes some time to end.
 pub fn wait_for_enabled_counters(lab: &mut Lab, wanted: usize) {
-    let begun = Instant::now();
-    while lab.enabled_counters().unwrap() != wanted {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{} count, not {wanted}", lab.enabled_counters().unwrap());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(&format!("not {wanted} count"), || lab.enabled_counters().unwrap() == wanted);
 }
 
 #[test]
@@ -154,11 +150,9 @@ fn the_driver_reads_running_counters_periodically() {
         std::thread::sleep(Duration::from_millis(200));
         assert_eq!(lab.wire.accesses().unwrap()[0].rdpmc, before, "not before 10 s, round {round}");
         lab.wire.advance(5_000).unwrap();
-        let begun = Instant::now();
-        while lab.wire.accesses().unwrap()[0].rdpmc == before {
-            assert!(begun.elapsed() < Duration::from_secs(5), "the counts do not follow, round {round}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(&format!("the counts do not follow, round {round}"), || {
+            lab.wire.accesses().unwrap()[0].rdpmc != before
+        });
     }
     let json = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
     assert_eq!(thousands(json["events"][0]["count"].as_u64().unwrap()), 3 * most);

@@ -4,12 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use recording::JoinedFile;
 use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
-use tests::{Lab, SHARES, artifacts};
+use tests::{Lab, SHARES, artifacts, wait_until};
 
 use crate::life::wait_for_enabled_counters;
 
@@ -130,12 +128,8 @@ fn a_killed_recording_keeps_every_complete_block() {
     let file = lab.wine().drive_c("halprof.rec");
     let _ = std::fs::remove_file(&file); // left by an earlier test
     let mut client = lab.client_running(&arguments).unwrap();
-    let begun = Instant::now();
     // A few hundred samples.
-    while std::fs::metadata(&file).map_or(0, |file| file.len()) < 32 << 10 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "nothing is written");
-        sleep(Duration::from_millis(10));
-    }
+    wait_until("nothing is written", || std::fs::metadata(&file).map_or(0, |file| file.len()) >= 32 << 10);
     client.kill().unwrap();
     client.wait().unwrap();
     wait_for_enabled_counters(&mut lab, 0);
@@ -178,11 +172,7 @@ fn only_the_end_of_a_recording_is_kept() {
     let mut client = lab.client_running(&arguments).unwrap();
     let file = lab.wine().drive_c("halprof.rec");
     let part = |number| file.with_file_name(format!("halprof.rec.part{number}"));
-    let begun = Instant::now();
-    while !part(2).exists() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "there is one part");
-        sleep(Duration::from_millis(10));
-    }
+    wait_until("there is one part", || part(2).exists());
     // It is read while it is written.
     let contents = Contents::read(JoinedFile::open(&file).unwrap(), Detail::default()).unwrap();
     assert!(contents.damage.is_some() && contents.sample_counts.latest().is_some());

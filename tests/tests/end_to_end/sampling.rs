@@ -7,7 +7,7 @@ use protocol::{
     Code, EventRequest, InfoReply, Mode, Record, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
     StartHeader, StopRequest, modes,
 };
-use tests::{Lab, Probe, Reply, hex, is_soak, rounds, thousands};
+use tests::{Lab, Probe, Reply, hex, is_soak, rounds, thousands, wait_until};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::counts::SOME;
@@ -242,15 +242,8 @@ fn killing_a_waiting_client_leaves_nothing_behind() {
         sampler.wait(60_000, 100);
         lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
         sampler.probe.kill().unwrap();
-        let begun = Instant::now();
-        while lab.enabled_counters().unwrap() != 0 {
-            assert!(begun.elapsed() < Duration::from_secs(10), "round {round}");
-            sleep(Duration::from_millis(5));
-        }
-        while lab.wire.handler().unwrap().registration.is_some() {
-            assert!(begun.elapsed() < Duration::from_secs(10), "round {round}");
-            sleep(Duration::from_millis(5));
-        }
+        wait_until(&format!("round {round}"), || lab.enabled_counters().unwrap() == 0);
+        wait_until(&format!("round {round}"), || lab.wire.handler().unwrap().registration.is_none());
     }
     let json = lab.client(&["info", "--json"]).unwrap().json().unwrap();
     assert_eq!(json["sessions"], 0);

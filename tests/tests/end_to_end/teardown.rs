@@ -1,11 +1,11 @@
 //! Unloading the driver during activity.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bench_protocol::StopState;
 use protocol::trace::{LEVEL, PROVIDER_ID};
 use protocol::{Code, flags};
-use tests::{Lab, Reply, rounds};
+use tests::{Lab, Reply, rounds, wait_until};
 
 use crate::groups;
 use crate::life::{connect, header};
@@ -53,11 +53,7 @@ fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
 
 /// Waits until a stop that was pending is over.
 fn wait_for_stop(lab: &mut Lab) {
-    let begun = Instant::now();
-    while lab.wire.stop_state().unwrap() != StopState::Over {
-        assert!(begun.elapsed() < Duration::from_mins(1), "the stop does not go on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the stop does not go on", || lab.wire.stop_state().unwrap() == StopState::Over);
 }
 
 #[test]

@@ -4,14 +4,12 @@
 use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
 use std::process::{Child, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use bench_protocol::{Accounting, HandleTarget, Refusal, Scheduling, ThreadLedger, ThreadScript, UserRdpmc};
 use protocol::{Code, EventRequest, GroupReply, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags, modes};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tests::{Lab, artifacts, hex, package};
+use tests::{Lab, artifacts, hex, package, wait_until};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bench::code;
@@ -266,14 +264,10 @@ fn requests_arrive_on_the_processor_of_the_calling_thread() {
 fn leave(lab: &mut Lab, arguments: &[&str]) -> Child {
     let mut command = lab.scheduled_program(&program(), &script(unkind(1))).unwrap()();
     let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let begun = Instant::now();
-    while lab.wire.hardware_counters().unwrap().profiling == 0 {
-        assert!(
-            begun.elapsed() < Duration::from_secs(20) && child.try_wait().unwrap().is_none(),
-            "it does not profile"
-        );
-        sleep(Duration::from_millis(20));
-    }
+    wait_until("it does not profile", || {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        lab.wire.hardware_counters().unwrap().profiling > 0
+    });
     child
 }
 
@@ -288,11 +282,7 @@ fn a_profile_ends_with_its_program() {
         }
         drop(child.stdin.take());
         child.wait().unwrap();
-        let begun = Instant::now();
-        while lab.wire.hardware_counters().unwrap().profiling > 0 {
-            assert!(begun.elapsed() < Duration::from_secs(10), "the thread still profiles");
-            sleep(Duration::from_millis(20));
-        }
+        wait_until("the thread still profiles", || lab.wire.hardware_counters().unwrap().profiling == 0);
         let ledgers = lab.wire.take_ledgers().unwrap();
         assert!(ledgers.iter().any(|ledger| ledger.user(EVENT, 0) >= 1000), "{ledgers:?}");
     }
@@ -395,11 +385,9 @@ fn a_program_that_ends_after_any_call_leaves_no_configuration() {
         }
         drop(child.stdin.take());
         child.wait().unwrap();
-        let begun = Instant::now();
-        while lab.wire.hardware_counters().unwrap().owner.is_some() || lab.enabled_counters().unwrap() > 0 {
-            assert!(begun.elapsed() < Duration::from_secs(10), "the configuration stays after {taken} calls");
-            sleep(Duration::from_millis(20));
-        }
+        wait_until(&format!("the configuration stays after {taken} calls"), || {
+            lab.wire.hardware_counters().unwrap().owner.is_none() && lab.enabled_counters().unwrap() == 0
+        });
     }
     lab.finish().unwrap();
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bench_protocol::CancelMoment;
 use protocol::{Code, SampleRecord, SamplesRequest, StopRequest};
-use tests::{Lab, Reply, hex};
+use tests::{Lab, Reply, hex, wait_until};
 use zerocopy::IntoBytes;
 
 use crate::life::header;
@@ -38,11 +38,7 @@ fn spawn_samples_request(sampler: &mut Sampler, wait: u32) -> u32 {
 /// Requests samples on a separate thread and waits until the request is pending in the driver.
 fn spawn_pending_request(lab: &mut Lab, sampler: &mut Sampler) -> u32 {
     let request = spawn_samples_request(sampler, LONG);
-    let begun = Instant::now();
-    while lab.wire.pending_requests().unwrap() == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(5), "the driver does not let the request wait");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("the driver does not let the request wait", || lab.wire.pending_requests().unwrap() != 0);
     request
 }
 
@@ -60,11 +56,9 @@ fn overflow(lab: &mut Lab, times: u32) {
 }
 
 fn wait_until_idle(lab: &mut Lab) {
-    let begun = Instant::now();
-    while lab.enabled_counters().unwrap() != 0 || lab.wire.handler().unwrap().registration.is_some() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", lab.wire.enabled_counters().unwrap());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the driver is not idle", || {
+        lab.enabled_counters().unwrap() == 0 && lab.wire.handler().unwrap().registration.is_none()
+    });
 }
 
 #[test]
