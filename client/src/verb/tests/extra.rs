@@ -73,7 +73,7 @@ fn two_names_for_the_row_of_one_event_are_refused_before_the_driver_is_asked() {
 #[test]
 fn a_name_of_a_row_is_refused_where_there_is_no_row() {
     let event = "cpu/event=0xd1,name=a/";
-    for line in [format!("start {event}"), format!("record -e {event}"), format!("encode {event}")] {
+    for line in [format!("start {event}"), format!("record -e {event}")] {
         let words = ["client"].into_iter().chain(line.split_whitespace());
         let report = Cli::try_parse_from(words).unwrap_err().to_string();
         assert!(report.contains("name= is for the rows of .\\client stat; leave it out here"), "{report}");
