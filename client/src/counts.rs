@@ -1,11 +1,12 @@
 //! What was counted: by event and processor, with its marks, and metrics of it.
 
+pub mod count_metric;
 pub mod disturbance;
 mod event_count;
-pub mod metric;
-pub mod metrics;
 pub mod movement;
+pub mod processor_metrics;
 pub mod record_counts;
+pub mod requested_metrics;
 pub mod share;
 pub mod totals;
 

@@ -38,7 +38,7 @@ pub use self::event::FakeEvent;
 pub use self::information::{core_type_record, count, disturbed, info};
 pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
-pub use self::records::{module, precise_sample, record, sample, sources};
+pub use self::records::{module, named, precise_sample, record, sample, sources};
 pub use self::shared::Shared;
 use self::threads::FakeThread;
 pub use self::trace::FakeTrace;

@@ -160,7 +160,8 @@ pub fn detached(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<
 /// Groups the counts by event.
 pub fn counts(records: &[CountRecord], connection: &Driver) -> Result<Counts, Error> {
     let info = connection.info()?;
-    let mut events = by_event(records, connection.sources()?);
+    let sources = connection.sources()?;
+    let mut events = by_event(records, |record| sources.of_count(record));
     for event in &mut events {
         event.add_errata(&info);
     }

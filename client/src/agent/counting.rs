@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent::config::{By, Config};
-use halprof::counting::{Totals, difference};
+use halprof::counting::{EventNames, Totals, difference};
 use halprof::{Driver, Error as DriverError, ErrorKind, Reading};
 use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, StartHeader, flags};
 
@@ -11,12 +11,12 @@ use super::costs::{Costs, PAUSE, UPKEEP};
 use super::gap::{GapReason, Gaps};
 use super::profiling;
 use crate::cli::event_list::EventList;
+use crate::counts::requested_metrics::{MetricValue, Metrics, Refused};
 use crate::counts::{EventCount, by_event};
 use crate::error::Error;
 use crate::machine::connection;
 use crate::requests;
 use crate::system::System;
-use crate::verb::stat::{MetricValue, Metrics, Refused};
 
 /// The unit of the driver's times, in nanoseconds.
 const TICK: u128 = 100;
@@ -26,6 +26,8 @@ struct Connected {
     driver: Driver,
     info: InfoReply,
     requested: Vec<EventRequest>,
+    /// Names of the requested events.
+    names: EventNames,
     /// Events that the user named; those of metrics follow.
     own: usize,
     metrics: Metrics,
@@ -40,6 +42,7 @@ impl Connected {
         self.requested.truncate(self.own);
         let (names, all) = (&config.counting.metrics, &ProcessorSet::EMPTY);
         self.metrics = Metrics::new(names, &mut self.requested, all, &self.refused, &self.driver, system)?;
+        self.names = EventNames::of(&self.requested, self.driver.sources()?);
         Ok(())
     }
 
@@ -127,9 +130,9 @@ impl<'a> Counting<'a> {
         self.connected.as_ref().is_some_and(|connected| connected.session.is_some())
     }
 
-    /// Returns the events that are counted.
-    pub fn requested(&self) -> &[EventRequest] {
-        self.connected.as_ref().map(|connected| connected.requested.as_slice()).unwrap_or_default()
+    /// Returns the events that are counted, and their names.
+    pub fn requested(&self) -> Option<(&[EventRequest], &EventNames)> {
+        self.connected.as_ref().map(|connected| (connected.requested.as_slice(), &connected.names))
     }
 
     /// Returns the state in a sentence, for an operator.
@@ -185,7 +188,8 @@ impl<'a> Counting<'a> {
         let requested = requests::events(&self.events, &ProcessorSet::EMPTY, &driver)?;
         let own = requested.len();
         let (metrics, refused, round) = (Metrics::default(), Refused::default(), Duration::ZERO);
-        let mut connected = Connected { driver, info, requested, own, metrics, refused, round, session: None };
+        let names = EventNames::default();
+        let mut connected = Connected { driver, info, requested, names, own, metrics, refused, round, session: None };
         connected.request_metrics(self.config, self.system)?;
         connected.round = connected.costs().round(self.config.budget, self.config.counting.interval, sampling)?;
         self.totals.clear();
@@ -301,8 +305,7 @@ impl<'a> Counting<'a> {
         self.spent.accesses += processors * accesses;
         self.spent.interrupts += processors * rounds;
         self.paid = now;
-        let Ok(sources) = connected.driver.sources() else { return };
-        let mut counts = by_event(&since, sources);
+        let mut counts = by_event(&since, |record| connected.names.of_count(record));
         counts.sort_by_key(|count| count.index);
         let seconds = counts.iter().map(|count| count.enabled_seconds).fold(0.0, f64::max);
         self.metrics = connected.metrics.values(&counts, seconds);

@@ -13,10 +13,10 @@ use halprof::event;
 use super::counting::Counting;
 use super::gap::GapReason;
 use super::profiling::Profiled;
+use crate::counts::requested_metrics::MetricValue;
 use crate::error::reason;
 use crate::machine::processor_identity::ProcessorIdentity;
 use crate::terminal::format::real;
-use crate::verb::stat::MetricValue;
 
 /// Units of 100 ns in a second.
 const SECOND: f64 = 1e7;
@@ -113,10 +113,10 @@ pub fn snapshot(
 
 /// Adds the sums of each event, in the order of the table.
 fn add_events(points: &mut Points, counting: &Counting) {
-    let Some(sources) = counting.driver().and_then(|driver| driver.sources().ok()) else { return };
+    let Some((requested, names)) = counting.requested() else { return };
     let labels = |key: &Key| {
-        let request = counting.requested().get(usize::try_from(key.event).ok()?)?;
-        let name = sources.name_of(request.source, key.core_type, (request.event, request.extra));
+        let request = requested.get(usize::try_from(key.event).ok()?)?;
+        let name = names.get(key.event, key.core_type);
         let mut labels = vec![("event", format!("{name}{}", event::suffix(request.modes)))];
         if key.core_type != 0 {
             labels.push(("core_type", core_types::name(key.core_type)));

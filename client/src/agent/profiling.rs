@@ -20,13 +20,13 @@ use crate::cli::names::Names;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::machine::connection;
+use crate::reading::load::whole_as_pprof;
 use crate::recorder::sampled_event::RequestedEvent;
 use crate::recorder::sampling::{self, SamplingPlan, trace_plan};
 use crate::recorder::{SampleObserver, Tracing};
 use crate::requests::add;
 use crate::system::System;
 use crate::terminal::format::real;
-use crate::verb::export;
 
 /// Time between two looks at the driver.
 const LOOK: Duration = Duration::from_secs(1);
@@ -207,7 +207,7 @@ impl Profiling {
         let outcome = sampling::run(&plan, tracing, Some(&mut watch), &connection, system)?;
         drop(connection);
         let ended = SystemTime::now();
-        let pprof = export::to_pprof(&self.output)?;
+        let pprof = whole_as_pprof(&self.output)?;
         let (samples, lost) = (outcome.record_counts.samples, outcome.lost().saturating_add(outcome.throttled()));
         let processors = real(outcome.processors.max(1) as u64);
         let time = ended.duration_since(begun).unwrap_or_default();

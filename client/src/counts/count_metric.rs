@@ -75,13 +75,12 @@ mod tests {
 
     use super::*;
     use crate::counts::by_event;
-    use crate::fake::{count, sources};
-    use halprof::source::Sources;
+    use crate::fake::{count, named};
 
     const SECOND: u64 = 10_000_000;
 
     fn metrics(records: &[CountRecord]) -> Vec<(String, String)> {
-        let events = by_event(records, &Sources::new(&sources()));
+        let events = by_event(records, named);
         let metric = |event| {
             of(event, &events).map_or_else(String::new, |metric| format!("{:.3} {}", metric.value, metric.unit))
         };

@@ -7,7 +7,6 @@ use halprof::core_types::{self, qualified};
 use halprof::counting::{Scaled, Times};
 use halprof::errata::{self, SourceErratum};
 use halprof::event;
-use halprof::source::Sources;
 use halprof::text::processors::ranges;
 use protocol::{CountRecord, InfoReply};
 use serde::Serialize;
@@ -180,8 +179,8 @@ impl EventCount {
 }
 
 /// Groups the counts by event and core type, in the order in which they first appear: what two core types count can be
-/// two events, and is never added.
-pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
+/// two events, and is never added. `name_of` names the event of a count.
+pub fn by_event(records: &[CountRecord], name_of: impl Fn(&CountRecord) -> String) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {
         let key = (record.session, record.index, record.source, record.modes, record.core_type);
@@ -192,7 +191,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
             event.processors.push(on_processor(record));
             continue;
         }
-        let source = sources.name_of(record.source, record.core_type, (record.event, record.extra));
+        let source = name_of(record);
         events.push(EventCount {
             session: record.session,
             id: record.source,
@@ -341,12 +340,12 @@ pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{count, disturbed, sources};
+    use crate::fake::{count, disturbed, named};
 
     #[test]
     fn a_total_has_the_sum_of_counts_and_the_maximum_of_times() {
         let records = [count(2, 1, 30, 10), count(6, 0, 7, 20), count(2, 0, 12, 20)];
-        let events = by_event(&records, &Sources::new(&sources()));
+        let events = by_event(&records, named);
         let totals: Vec<_> = events.iter().map(|event| (event.label(), event.count, event.ticks)).collect();
         assert_eq!(totals, [("TotalIssues".to_owned(), 42, 20), ("BranchInstructions".to_owned(), 7, 20)]);
         assert_eq!(events[0].where_counted(), "0-1");
@@ -358,7 +357,7 @@ mod tests {
         let one = count(2, 0, 1, 10);
         let user = CountRecord { modes: 1, ..one };
         let other = CountRecord { session: 99, ..one };
-        let events = by_event(&[one, user, other], &Sources::new(&sources()));
+        let events = by_event(&[one, user, other], named);
         assert_eq!(
             events.iter().map(EventCount::label).collect::<Vec<_>>(),
             ["TotalIssues", "TotalIssues:u", "TotalIssues"]
@@ -369,7 +368,7 @@ mod tests {
     fn counts_of_different_core_types_are_never_added() {
         let on = |processor, core_type, number| CountRecord { core_type, ..count(0x13, processor, number, 10) };
         let records = [on(0, 0x40, 100), on(1, 0x20, 7), on(2, 0x40, 200), on(3, 0x20, 8)];
-        let events = by_event(&records, &Sources::new(&sources()));
+        let events = by_event(&records, named);
         let told: Vec<_> =
             events.iter().map(|event| (event.label(), event.where_counted(), event.count, &event.core_type)).collect();
         let (core, atom) = (Some("cpu_core".to_owned()), Some("cpu_atom".to_owned()));
@@ -392,20 +391,20 @@ mod tests {
     #[test]
     fn time_asleep_is_reported_and_excluded_from_rates() {
         let record = CountRecord { asleep: 30_000_000, ..count(2, 0, 1_000, 50_000_000) };
-        let events = by_event(&[record, count(2, 1, 0, 20_000_000)], &Sources::new(&sources()));
+        let events = by_event(&[record, count(2, 1, 0, 20_000_000)], named);
         let [one, two] = &events[0].processors[..] else { panic!("two processors") };
         assert_eq!((one.per_second, one.enabled_seconds, one.asleep_seconds), (Some(500.0), 2.0, 3.0));
         assert_eq!((two.enabled_seconds, two.asleep_seconds), (2.0, 0.0));
         let text = counts_table(&events, true);
         assert!(text.ends_with("\nThe machine slept for 3.000 s meanwhile, in which nothing was counted."), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80));
-        assert!(!counts_table(&by_event(&[count(2, 1, 0, 9)], &Sources::default()), true).contains("slept"));
+        assert!(!counts_table(&by_event(&[count(2, 1, 0, 9)], named), true).contains("slept"));
     }
 
     #[test]
     fn a_disturbed_count_has_a_mark_and_a_note_below() {
         let records = [count(2, 0, 1_000_000, 10_000_000), disturbed(count(2, 1, 500_000, 10_000_000))];
-        let events = by_event(&records, &Sources::new(&sources()));
+        let events = by_event(&records, named);
         assert_eq!(
             counts_table(&events, true),
             "Source       CPU       Count  Per second  Seconds\n\
@@ -425,7 +424,7 @@ mod tests {
     fn an_event_that_took_turns_is_scaled_and_one_without_a_turn_is_not_counted() {
         let turned = CountRecord { running: 2_500_000, ..count(2, 0, 100, 10_000_000) };
         let never = CountRecord { running: 0, event: 1, ..count(6, 0, 0, 10_000_000) };
-        let mut events = by_event(&[turned, never], &Sources::new(&sources()));
+        let mut events = by_event(&[turned, never], named);
         assert_eq!(
             counts_table(&events, false),
             "Source              CPU          Count  Per second  Seconds\n\
@@ -435,7 +434,7 @@ mod tests {
              Events took turns on the counters. Each had one for 25 % of the time,\n\
              and its count is scaled."
         );
-        assert_eq!(crate::counts::metric::of(&events[1], &events), None);
+        assert_eq!(crate::counts::count_metric::of(&events[1], &events), None);
         events[0].unscale();
         assert_eq!((events[0].number(), events[0].per_second), ("100".to_owned(), Some(100.0)));
     }
@@ -443,20 +442,20 @@ mod tests {
     #[test]
     fn the_same_event_in_two_groups_has_two_counts() {
         let records = [count(2, 0, 30, 10), CountRecord { index: 1, ..count(2, 0, 12, 20) }];
-        let events = by_event(&records, &Sources::new(&sources()));
+        let events = by_event(&records, named);
         assert_eq!(events.iter().map(|event| event.count).collect::<Vec<_>>(), [30, 12]);
     }
 
     #[test]
     fn sums_do_not_wrap() {
-        let events = by_event(&[count(2, 0, u64::MAX, 1), count(2, 1, 2, 1)], &Sources::default());
+        let events = by_event(&[count(2, 0, u64::MAX, 1), count(2, 1, 2, 1)], named);
         assert_eq!(events[0].count, u64::MAX);
     }
 
     #[test]
     fn the_table_has_processors_only_if_requested() {
         let records = [count(2, 0, 1_000_000, 10_000_000), count(2, 1, 500_000, 10_000_000)];
-        let events = by_event(&records, &Sources::new(&sources()));
+        let events = by_event(&records, named);
         assert_eq!(
             counts_table(&events, false),
             "Source       CPU      Count  Per second  Seconds\n\

@@ -14,7 +14,7 @@ use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::counts::EventCount;
-use crate::counts::metrics::{fit, is_of_slots};
+use crate::counts::processor_metrics::{fit, is_of_slots};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::machine::encoding::CounterName;

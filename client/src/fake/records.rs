@@ -1,6 +1,9 @@
 //! Records as the driver returns them.
 
-use protocol::{CounterKind, CounterSample, Mode, NAME_LENGTH, PreciseKind, PreciseSample, SampleRecord, SourceRecord};
+use halprof::source::Sources;
+use protocol::{
+    CountRecord, CounterKind, CounterSample, Mode, NAME_LENGTH, PreciseKind, PreciseSample, SampleRecord, SourceRecord,
+};
 use zerocopy::FromZeros;
 
 use crate::system::LoadedModule;
@@ -34,6 +37,11 @@ pub fn sources() -> Vec<SourceRecord> {
         record(11, "BranchMispredictions", 0),
         record(0x13, "TotalCycles", 0),
     ]
+}
+
+/// Returns the name of the event of a count, if it is one of [`sources`].
+pub fn named(record: &CountRecord) -> String {
+    Sources::new(&sources()).of_count(record)
 }
 
 /// Creates a sample of a process in user mode.

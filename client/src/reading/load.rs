@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Read, Seek};
+use std::io::{self, BufWriter, IsTerminal, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, Session};
 use report::{
     Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
-    SymbolFinder, SymbolIndex, TimelineSample, timeline,
+    SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
 };
 
 use crate::cli::{RecordingArgs, SelectionArgs};
@@ -116,6 +116,11 @@ impl LoadedRecording {
         self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
     }
 
+    /// Writes the selected samples as a profile for pprof.
+    pub fn pprof(&self, out: &mut dyn Write) -> Result<(), ExportError> {
+        pprof(&self.contents, &self.symbol_index, &self.filter, out)
+    }
+
     /// Returns the samples of [one source](Self::one_source) as folded stacks, which `fold` makes.
     pub fn folded(&self, fold: Fold) -> Result<Vec<String>, Error> {
         let lines = fold(&self.contents, &self.symbol_index, self.one_source()?, &self.filter);
@@ -201,6 +206,15 @@ impl LoadedRecording {
         }));
         notes
     }
+}
+
+/// Returns a whole recording as a profile for pprof.
+pub fn whole_as_pprof(recording: &Path) -> Result<Vec<u8>, Error> {
+    let detail = Detail { stacks: true, ..Detail::default() };
+    let loaded = LoadedRecording::open_file(recording, &SelectionArgs::default(), detail)?;
+    let mut profile = Vec::new();
+    loaded.pprof(&mut profile).map_err(|error| loaded.export_error(error, None))?;
+    Ok(profile)
 }
 
 /// Creates a finder that searches `folders`, the folder `beside` the recording, and the symbol path of the environment.

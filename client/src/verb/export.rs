@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use report::{
-    Column, Detail, ExportError, Limits, Thinned, firefox, folded, folded_with_numbers, pprof, samples_csv, speedscope,
+    Column, Detail, ExportError, Limits, Thinned, firefox, folded, folded_with_numbers, samples_csv, speedscope,
 };
 
-use crate::cli::{ExportArgs, ExportFormat, SelectionArgs};
+use crate::cli::{ExportArgs, ExportFormat};
 use crate::context::Context;
 use crate::error::Error;
 use crate::reading::aggregate::Aggregate;
@@ -39,16 +39,6 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     finish_export(&loaded, context)
 }
 
-/// Returns a whole recording as a profile for pprof.
-pub fn to_pprof(recording: &Path) -> Result<Vec<u8>, Error> {
-    let detail = Detail { stacks: true, ..Detail::default() };
-    let loaded = LoadedRecording::open_file(recording, &SelectionArgs::default(), detail)?;
-    let mut profile = Vec::new();
-    pprof(&loaded.contents, &loaded.symbol_index, &loaded.filter, &mut profile)
-        .map_err(|error| loaded.export_error(error, None))?;
-    Ok(profile)
-}
-
 /// Writes to the file `output`, or to standard output if there is none or it is `-`.
 pub fn to(
     output: Option<&Path>,
@@ -65,7 +55,6 @@ pub fn to(
 /// Writes the recording in a format. Returns how many samples are in it, if there is a maximum.
 fn write(
     args: &ExportArgs,
-
     loaded: &LoadedRecording,
     out: &mut dyn Write,
     path: Option<&Path>,
@@ -77,7 +66,7 @@ fn write(
             return Ok(Some(thinned.map_err(|error| loaded.export_error(error, path))?));
         }
         ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.reopen(path)?, out),
-        ExportFormat::Pprof => pprof(contents, symbol_index, filter, out),
+        ExportFormat::Pprof => loaded.pprof(out),
         ExportFormat::Speedscope => speedscope(contents, symbol_index, filter, out),
         ExportFormat::Folded => {
             let fold = if args.pid { folded_with_numbers } else { folded };

@@ -3,7 +3,6 @@
 mod blocks;
 mod csv;
 mod measure;
-mod metrics;
 mod repeated;
 mod text;
 
@@ -12,6 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use halprof::counting::EventNames;
 use halprof::event::role::Role;
 use halprof::{Driver, Refusal};
 use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::cli::{FailAbove, StatArgs};
 use crate::context::Context;
 use crate::counts::movement::scope_note;
+use crate::counts::requested_metrics::{MetricValue, Metrics, Refused};
 use crate::counts::{EventCount, by_event, mark_notes};
 use crate::error::Error;
 use crate::error::event_error::EventError;
@@ -33,7 +34,6 @@ use crate::verb::diff;
 use crate::verb::diff::SavedStat;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
 use measure::{Measured, Plan};
-pub use metrics::{MetricValue, Metrics, Refused};
 use repeated::Spread;
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let plan = Plan { args, connection: &connection, system, header };
     let info = connection.info()?;
     let mut printer =
-        Printer { args, connection: &connection, info, metrics, sets, labels, groups: Vec::new(), shown: 0 };
+        Printer { args, info, metrics, sets, labels, names: EventNames::default(), groups: Vec::new(), shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
         let begun = plan.begin(&mut requested, |refusal, requested| {
@@ -124,6 +124,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
             Ok(!requested.is_empty())
         })?;
         printer.groups = requested.iter().map(|event| event.group).collect();
+        printer.names = EventNames::of(&requested, connection.sources()?);
         let measured = plan.count(begun, |time, records| {
             let out = output(&mut file, args, context);
             printer.interval(time, records, out)
@@ -136,7 +137,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
         }
     }
     let exit_code = context.command_code.unwrap_or(Exit::Done.code());
-    let stat = printer.stat(&runs, exit_code)?;
+    let stat = printer.stat(&runs, exit_code);
     if args.interval.is_none() || args.summary {
         printer.total(&stat, output(&mut file, args, context))?;
     }
@@ -189,13 +190,14 @@ fn default_events(connection: &Driver) -> Result<Vec<EventRequest>, Error> {
 /// Prints counts in the format that the user asked for.
 struct Printer<'a> {
     args: &'a StatArgs,
-    connection: &'a Driver,
     info: InfoReply,
     metrics: Metrics,
     /// The sets of processors that have rows; `None` for the whole machine.
     sets: Option<Vec<Set>>,
     /// Names of the rows of the first events of the request, if the user gave them.
     labels: Vec<Option<String>>,
+    /// Names of the events of the request.
+    names: EventNames,
     /// Group of each event of the request.
     groups: Vec<u32>,
     /// Number of intervals so far.
@@ -204,8 +206,8 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     /// Returns the events in the order of the command line.
-    fn events(&self, records: &[CountRecord]) -> Result<Vec<EventCount>, Error> {
-        let mut events = by_event(records, self.connection.sources()?);
+    fn events(&self, records: &[CountRecord]) -> Vec<EventCount> {
+        let mut events = by_event(records, |record| self.names.of_count(record));
         events.sort_by_key(|event| event.index);
         for event in &mut events {
             event.add_errata(&self.info);
@@ -218,7 +220,7 @@ impl Printer<'_> {
         if self.args.no_scale {
             events.iter_mut().for_each(EventCount::unscale);
         }
-        Ok(events)
+        events
     }
 
     /// Returns the counts of all processors, and those of the sets.
@@ -228,7 +230,7 @@ impl Printer<'_> {
     }
 
     fn interval(&mut self, time: Duration, records: &[CountRecord], out: &mut dyn Write) -> Result<(), Error> {
-        let events = self.events(records)?;
+        let events = self.events(records);
         let (Block { events, metrics, .. }, blocks) = self.blocks(&events, &[]);
         let interval = Interval { time_seconds: time.as_secs_f64(), events, metrics, blocks };
         if self.args.json {
@@ -242,14 +244,14 @@ impl Printer<'_> {
         Ok(out.flush()?)
     }
 
-    fn stat(&self, runs: &[Measured], exit_code: i32) -> Result<Stat, Error> {
+    fn stat(&self, runs: &[Measured], exit_code: i32) -> Stat {
         let all: Vec<Vec<CountRecord>> = runs.iter().map(|run| run.records.clone()).collect();
-        let events = self.events(&repeated::mean(&all))?;
+        let events = self.events(&repeated::mean(&all));
         let of_runs = if self.args.repeat.is_some() { all.as_slice() } else { &[] };
-        let of_runs = of_runs.iter().map(|records| self.events(records)).collect::<Result<Vec<_>, Error>>()?;
+        let of_runs: Vec<_> = of_runs.iter().map(|records| self.events(records)).collect();
         let elapsed = Spread::of(runs.iter().map(|run| run.elapsed.as_secs_f64()).collect(), |seconds| seconds);
         let (Block { processors, events, metrics, .. }, blocks) = self.blocks(&events, &of_runs);
-        Ok(Stat {
+        Stat {
             command: command::words(&self.args.command),
             exit_code,
             elapsed_seconds: elapsed.mean,
@@ -259,7 +261,7 @@ impl Printer<'_> {
             scope_note: scope_note(&self.info),
             metrics,
             blocks,
-        })
+        }
     }
 
     fn total(&self, stat: &Stat, out: &mut dyn Write) -> Result<(), Error> {

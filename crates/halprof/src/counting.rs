@@ -4,12 +4,14 @@
 //! [`CpuGroup`](crate::CpuGroup), the client's `stat` and the agent count with these.
 
 mod difference;
+mod names;
 mod numbers;
 mod scaled;
 mod times;
 mod totals;
 
 pub use self::difference::difference;
+pub use self::names::EventNames;
 pub use self::numbers::nearest;
 pub use self::scaled::Scaled;
 pub use self::times::Times;

@@ -7,7 +7,7 @@ use events::nearest;
 use pmu::Kind;
 use pmu::interval::IntervalRange;
 use pmu::source::RawEvent;
-use protocol::{BRANCHES, EventRequest, InfoReply, SourceRecord};
+use protocol::{BRANCHES, CountRecord, EventRequest, InfoReply, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -304,6 +304,12 @@ impl Sources {
             Some(whole) => self.remembered(source, core_type, (event, extra)).unwrap_or_else(|| whole.to_string()),
             None => self.name_on(source, core_type),
         }
+    }
+
+    /// Returns the name of the event of a count.
+    #[must_use]
+    pub fn of_count(&self, record: &CountRecord) -> String {
+        self.name_of(record.source, record.core_type, (record.event, record.extra))
     }
 
     /// Returns the source of an event, with its core type if it names one.

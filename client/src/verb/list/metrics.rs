@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cli::ListArgs;
 use crate::context::Context;
-use crate::counts::metrics::{MetricInfo, all};
+use crate::counts::processor_metrics::{MetricInfo, all};
 use crate::error::Error;
 use crate::machine::cpuid;
 use crate::machine::dump;

@@ -14,7 +14,7 @@ use thiserror::Error as ThisError;
 
 use crate::cli::ListArgs;
 use crate::context::Context;
-use crate::counts::metrics::{self, MetricInfo};
+use crate::counts::processor_metrics::{self, MetricInfo};
 use crate::error::{Error, OutOfMemory, UserError};
 use crate::exit::Exit;
 use crate::machine::cpuid;
@@ -153,7 +153,7 @@ fn search(pattern: &str, all: bool, cpu: &impl Cpuid, imported: Option<&Imported
     let tables = vendor_event::tables(identity, None);
     let names = names(cpu, &tables, imported)?;
     let matching: Vec<&Name> = names.iter().filter(|name| name.matches(pattern)).collect();
-    let metrics = metrics::all(cpu, imported, &|metric| {
+    let metrics = processor_metrics::all(cpu, imported, &|metric| {
         let name = Name { description: metric.brief.clone(), ..Name::new(&metric.name, Kind::Event, false) };
         name.matches(pattern) || metric.groups.iter().any(|group| group.eq_ignore_ascii_case(pattern))
     })?;

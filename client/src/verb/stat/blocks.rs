@@ -7,11 +7,11 @@ use protocol::ProcessorSet;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use super::metrics::{MetricValue, Metrics};
 use super::repeated::{self, Spread};
 use crate::cli::Aggregation;
 use crate::counts::EventCount;
-use crate::counts::metric::{self, Metric};
+use crate::counts::count_metric::{self, Metric};
+use crate::counts::requested_metrics::{MetricValue, Metrics};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::machine::topology::Place;
@@ -161,7 +161,7 @@ fn block(set: Set, mut events: Vec<EventCount>, runs: &[Vec<EventCount>], metric
         .collect();
     let seconds = events.iter().map(|event| event.enabled_seconds).fold(0.0, f64::max);
     let metrics = metrics.values(&events, seconds);
-    let shares: Vec<Option<Metric>> = events.iter().map(|event| metric::of(event, &events)).collect();
+    let shares: Vec<Option<Metric>> = events.iter().map(|event| count_metric::of(event, &events)).collect();
     let counted = events.into_iter().zip(shares).zip(repeated);
     let events = counted.map(|((event, metric), repeated)| Counted { event, metric, repeated }).collect();
     Block { name: set.name, processors: set.processors, events, metrics }

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use csv::Writer;
 
 use super::blocks::{self, Block, Counted};
-use super::metrics::MetricValue;
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
 use crate::counts::movement;
+use crate::counts::requested_metrics::MetricValue;
 use crate::error::Error;
 
 /// The unit of a count: perf has one here. A count that its counter missed has the mark.

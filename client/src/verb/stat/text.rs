@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use halprof::text::processors::named;
 
 use super::blocks::{self, Block, Counted};
-use super::metrics::{self, MetricValue};
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
-use crate::counts::metric::Metric;
+use crate::counts::count_metric::Metric;
+use crate::counts::requested_metrics::{self, MetricValue};
 use crate::counts::{EventCount, asleep, errata_note, mark_notes, turns_note};
 use crate::machine::core_types::with_processors;
 use crate::terminal::format::real;
@@ -108,8 +108,8 @@ pub fn interval(interval: &Interval, args: &StatArgs, is_first: bool) -> String 
 
 /// Formats the metrics that were asked for, of the machine or of each set of processors.
 fn block_metrics(lead: &str, metrics: &[MetricValue], blocks: Option<&[Block]>, args: &StatArgs) -> String {
-    let Some(blocks) = blocks else { return metrics::text(lead, metrics) };
-    blocks.iter().map(|block| metrics::text(&lead_of(lead, block, args), &block.metrics)).collect()
+    let Some(blocks) = blocks else { return requested_metrics::text(lead, metrics) };
+    blocks.iter().map(|block| requested_metrics::text(&lead_of(lead, block, args), &block.metrics)).collect()
 }
 
 /// Formats what stands in front of the rows of a set of processors.
