@@ -3,9 +3,10 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::{files, kit::Kit, load_configuration, run, workspace::Workspace};
@@ -133,26 +134,57 @@ impl Group {
     }
 }
 
-/// Builds everything and returns the folder with the files.
+/// Builds everything and returns the folder with the files. The groups have folders of their own below `target`, and are
+/// built at the same time: the driver is optimized as a whole, which occupies one processor for most of its time.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
+    build_beside(workspace, || Ok(()))
+}
+
+/// Like [`build`], with other work at the same time.
+pub fn build_beside(workspace: &Workspace, work: impl FnOnce() -> Result<()> + Send) -> Result<PathBuf> {
     let folder = workspace.artifacts();
     files::make_folder(&folder)?;
-    for group in groups() {
-        run::verbose(&mut group.cargo(workspace, "build")?)?;
-        if group.kit {
-            copy_bindings(group.cargo(workspace, "build")?, &folder.join("bindings"))?;
-        }
-        let built = workspace.target().join(group.target).join(group.profile);
-        for (_, made, name) in group.files {
-            if group.target == GNU && *name == CLIENT.2 {
-                let client = load_configuration::enter(files::read(&built.join(made))?)?;
-                files::write_if_different(&folder.join(name), &client)?;
-            } else {
-                files::copy_if_different(&built.join(made), &folder.join(name))?;
-            }
+    thread::scope(|threads| {
+        let (shown, beside): (Vec<_>, Vec<_>) = groups().iter().partition(|group| !group.kit);
+        let build = |group: &'static Group, run: fn(&mut Command) -> Result<()>| {
+            let folder = &folder;
+            threads.spawn(move || build_group(workspace, group, folder, run))
+        };
+        // The output of two cargos at a time would be unreadable.
+        let beside: Vec<_> = beside.into_iter().map(|group| build(group, run::quiet)).collect();
+        let shown: Vec<_> = shown.into_iter().map(|group| build(group, run::verbose)).collect();
+        let work = threads.spawn(work);
+        let results = beside
+            .into_iter()
+            .chain(shown)
+            .chain([work])
+            .map(|thread| thread.join().unwrap_or_else(|_| bail!("the thread of a build panicked")));
+        // All have ended before one of them is reported.
+        results.collect::<Vec<_>>().into_iter().collect::<Result<()>>()
+    })?;
+    Ok(folder)
+}
+
+fn build_group(
+    workspace: &Workspace,
+    group: &Group,
+    folder: &Path,
+    run: impl FnOnce(&mut Command) -> Result<()>,
+) -> Result<()> {
+    run(&mut group.cargo(workspace, "build")?)?;
+    if group.kit {
+        copy_bindings(group.cargo(workspace, "build")?, &folder.join("bindings"))?;
+    }
+    let built = workspace.target().join(group.target).join(group.profile);
+    for (_, made, name) in group.files {
+        if group.target == GNU && *name == CLIENT.2 {
+            let client = load_configuration::enter(files::read(&built.join(made))?)?;
+            files::write_if_different(&folder.join(name), &client)?;
+        } else {
+            files::copy_if_different(&built.join(made), &folder.join(name))?;
         }
     }
-    Ok(folder)
+    Ok(())
 }
 
 /// Copies the bindings that bindgen generated from the kernel's headers, for the test that compares them with

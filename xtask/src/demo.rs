@@ -4,7 +4,12 @@ use std::{path::Path, process::Command};
 
 use anyhow::Result;
 
-use crate::{artifacts, elevated, package, prefix, prerequisites, run, workspace::Workspace};
+use crate::{
+    artifacts, elevated, package, prefix, prerequisites,
+    program::{self, PACKAGE},
+    run,
+    workspace::Workspace,
+};
 
 /// Processors that the demo shows.
 #[derive(Clone, Copy)]
@@ -20,9 +25,7 @@ pub enum DemoProcessors<'a> {
 /// Builds what is missing and runs the demo.
 pub fn run(workspace: &Workspace, processors: DemoProcessors<'_>) -> Result<()> {
     elevated::ensure()?;
-    prerequisites::for_building(workspace)?;
-    artifacts::build(workspace)?;
-    package::make(workspace)?; // `client install` refuses an unsigned driver
+    bench(workspace, "demo")?;
     let mut command = workspace.cargo("run");
     command.args(["--quiet", "--locked", "--package", "tests", "--bin", "demo", "--"]);
     match processors {
@@ -31,6 +34,17 @@ pub fn run(workspace: &Workspace, processors: DemoProcessors<'_>) -> Result<()> 
         DemoProcessors::Generations => drop(command.arg("--generations")),
     }
     on_bench(workspace, &mut command)
+}
+
+/// Builds what a program of the package `tests` runs, and the program, all at the same time.
+pub fn bench(workspace: &Workspace, name: &str) -> Result<()> {
+    prerequisites::for_building(workspace)?;
+    artifacts::build_beside(workspace, || {
+        // Not in one call: with other packages, those that both need could have other features.
+        program::build(workspace, PACKAGE)?;
+        run::quiet(workspace.cargo("build").args(["--quiet", "--locked", "--package", "tests", "--bin", name]))
+    })?;
+    package::make(workspace) // `client install` refuses an unsigned driver
 }
 
 /// Runs a program of the package `tests` with the paths of the built files, the package and the Wine prefix in its

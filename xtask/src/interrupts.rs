@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use cpuid_dumps::CpuIdentity;
 
-use crate::{artifacts, demo, package, prerequisites, run, workspace::Workspace};
+use crate::{demo, run, workspace::Workspace};
 
 /// The processors if none is named: an Intel and an AMD one.
 const IDENTITIES: [&str; 2] = ["skylake-6600k", "zen4-7700x"];
@@ -29,9 +29,7 @@ pub struct InterruptArguments {
 /// the same time.
 pub fn run(workspace: &Workspace, arguments: &InterruptArguments) -> Result<()> {
     ensure!(!cfg!(windows), "the test bench, which steps through the driver, runs on Linux");
-    prerequisites::for_building(workspace)?;
-    artifacts::build(workspace)?;
-    package::make(workspace)?;
+    demo::bench(workspace, "interrupts")?;
     let names = arguments.identity.map_or_else(|| IDENTITIES.to_vec(), |identity| vec![identity.name]);
     thread::scope(|scope| {
         let sweeps: Vec<_> =

@@ -6,14 +6,12 @@ use anyhow::{Result, ensure};
 use cpuid_dumps::CpuIdentity;
 use raw_cpuid::{CpuId, CpuIdResult};
 
-use crate::{artifacts, demo, package, prerequisites, workspace::Workspace};
+use crate::{demo, workspace::Workspace};
 
 /// Builds what is missing and runs `command`, or a shell, beside a driver on the processor `identity`.
 pub fn run(workspace: &Workspace, identity: &CpuIdentity, command: &[String]) -> Result<()> {
     ensure!(!cfg!(windows), "the test bench runs on Linux; here, `client` uses this machine's own processor");
-    prerequisites::for_building(workspace)?;
-    artifacts::build(workspace)?;
-    package::make(workspace)?; // `client install` refuses an unsigned driver
+    demo::bench(workspace, "lab")?;
     let mut program = workspace.cargo("run");
     program.args(["--quiet", "--locked", "--package", "tests", "--bin", "lab", "--"]);
     program.args(["--processor", identity.name, "--"]).args(command);

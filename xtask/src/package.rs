@@ -18,7 +18,7 @@ pub const BASH_COMPLETION: &str = "client-completion.bash";
 /// Builds everything and makes the package, with extras.
 pub fn run(workspace: &Workspace, extras: &Extras) -> Result<()> {
     prerequisites::for_building(workspace)?;
-    artifacts::build(workspace)?;
+    artifacts::build_beside(workspace, || program::build(workspace, PACKAGE))?;
     make_with(workspace, extras)
 }
 

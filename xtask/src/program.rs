@@ -46,6 +46,11 @@ pub fn unknown() -> Result<()> {
     bail!("another program executes this command\n  try: cargo xtask, which finds it")
 }
 
+/// Builds a program that is called later.
+pub fn build(workspace: &Workspace, program: &str) -> Result<()> {
+    run::quiet(workspace.cargo("build").args(["--quiet", "--locked", "--package", program]))
+}
+
 /// Builds a program and has it execute the command line of this one. If it fails, it has said why: this program ends
 /// with the same exit code.
 pub fn hand_over(workspace: &Workspace, program: &str) -> Result<()> {

@@ -2,13 +2,12 @@
 
 use anyhow::{Result, ensure};
 
-use xtask::{artifacts, command_line::DriverArguments, demo, prerequisites, workspace::Workspace};
+use xtask::{command_line::DriverArguments, demo, workspace::Workspace};
 
 /// Builds what is missing and runs the fuzzer.
 pub fn run(workspace: &Workspace, DriverArguments { seed, requests, identity }: &DriverArguments) -> Result<()> {
     ensure!(!cfg!(windows), "the test bench runs on Linux");
-    prerequisites::for_building(workspace)?;
-    artifacts::build(workspace)?;
+    demo::bench(workspace, "fuzz_driver")?;
     let mut program = workspace.cargo("run");
     program.args(["--quiet", "--locked", "--package", "tests", "--bin", "fuzz_driver", "--"]);
     program.args(["--requests", &requests.to_string()]);
