@@ -24,6 +24,8 @@ pub mod prefix;
 pub mod prerequisites;
 pub mod program;
 pub mod run;
+#[cfg(test)]
+mod test_targets;
 pub mod tools;
 mod wdk_port;
 pub mod workspace;

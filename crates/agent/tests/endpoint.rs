@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 use agent::config::Prometheus;
 use agent::{Latest, Server};
 
-use scrape::tls::{self, Client};
-use scrape::{PASSWORD, SCRAPE, SECRET, authorization, configuration, connect, latest, wait_until};
-
-mod scrape;
+use crate::scrape::tls::{self, Client};
+use crate::scrape::{PASSWORD, SCRAPE, SECRET, authorization, configuration, connect, latest, wait_until};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -2,12 +2,10 @@
 //! method finds the slots again from which its events are made.
 #![cfg(test)]
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use common::{core_type, identity};
+use crate::common::{core_type, identity};
 use events::metric::{Metric, MetricSet, Values, builtin, groups};
 use events::{Counters, Generic, Identity, Table, Target, core_tables};
 use proptest::prelude::*;

@@ -2,11 +2,9 @@
 //! on a counter on which the facts say that it does not count or record.
 #![cfg(test)]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{core_type, identity};
+use crate::common::{core_type, identity};
 use events::{CoreType, Event, core_tables};
 use pmu::interface::emon::Microarchitecture;
 use raw_cpuid::CpuIdResult;

@@ -1,9 +1,7 @@
 //! What the generic names stand for on each generation, by constants of this test.
 #![cfg(test)]
 
-mod common;
-
-use common::identity;
+use crate::common::identity;
 use events::{Generic, GenericError, Identity, Target, Vendor};
 
 /// Selects of cycles, instructions, branches, branch misses, cache references and cache misses; of reference cycles the

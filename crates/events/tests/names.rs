@@ -2,11 +2,9 @@
 //! row.
 #![cfg(test)]
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{cells, core_type, identity};
+use crate::common::{cells, core_type, identity};
 use events::{CoreTable, Event, Identity, LookupError, Precision, Table, Vendor, core_tables, table, tables};
 
 /// Tables for which the bench has no processor.

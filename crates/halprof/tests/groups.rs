@@ -3,15 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a group that fails must fail its test")]
 
-mod lab;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use crate::lab::{INTEL, Lab, LabSystem, start_session};
 use bench_protocol::{Accounting, HandleTarget, Scheduling, UserRdpmc};
 use halprof::verification::{self, MachineIdentity, ThreadReading, Verification};
 use halprof::{Builder, Disturbance, Error, Grade, GroupError, Quality, ThreadGroup, Unavailable};
-use lab::{INTEL, Lab, LabSystem, start_session};
 
 const HASWELL: &str = "haswell-4710mq";
 

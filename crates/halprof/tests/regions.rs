@@ -5,16 +5,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a wrong count must fail the test")]
 
-mod lab;
-
 use std::collections::BTreeMap;
 use std::env;
 use std::time::Duration;
 
+use crate::lab::{AMD, Encodings, INTEL, Lab, LabSystem};
 use bench_protocol::{Accounting, MaskMeaning, Scheduling, UserRdpmc};
 use halprof::verification::{self, ThreadReading, Verification};
 use halprof::{Builder, Counts, Disturbance, Grade, Machine, Quality, ThreadGroup};
-use lab::{AMD, Encodings, INTEL, Lab, LabSystem};
 use scheduler::Ledger;
 
 const NAMES: [&str; 3] = ["instructions", "cycles", "branches"];
@@ -261,7 +259,7 @@ impl Trial {
         let driver = self.machine.driver();
         match self.other.take() {
             Some(session) => drop(driver.stop_all(session).unwrap()),
-            None => self.other = lab::start_session(driver, "cpu/event=0xC5,umask=0/"),
+            None => self.other = crate::lab::start_session(driver, "cpu/event=0xC5,umask=0/"),
         }
     }
 }

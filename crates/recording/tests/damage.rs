@@ -2,14 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
-mod support;
-
 use std::error::Error as _;
 
+use crate::support::{
+    BLOCK_HEADER, FILE_HEADER, block_ranges, forged, forged_samples, of_version, read, small, written,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use recording::{Block, BlockError, FORMAT_VERSION, ReadError, StackEnd, StackId, StackNode, StackNodes, StackTree};
-use support::{BLOCK_HEADER, FILE_HEADER, block_ranges, forged, forged_samples, of_version, read, small, written};
 
 /// Splits a file into the bytes of its blocks.
 fn parts(file: &[u8]) -> Vec<Vec<u8>> {
@@ -144,7 +144,7 @@ fn missing_block_is_detected() {
 
 #[test]
 fn invalid_block_with_correct_checksums_is_rejected_with_a_reason() {
-    let text = serde_json::to_vec(&support::session()).unwrap();
+    let text = serde_json::to_vec(&crate::support::session()).unwrap();
     let length = u32::try_from(text.len()).unwrap();
     let cases = [
         (forged(0, 3, 0, &[]), "block kind 0 is unknown"),

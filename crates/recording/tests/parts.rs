@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
-mod support;
-
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -11,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{process, read, sample, session, summary};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use protocol::SampleRecord;
 use recording::{
     Block, JoinedFile, Kept, Limits, Parts, ReadError, Summary, Writer, existing_parts, move_parts, remove_parts,
 };
-use support::{process, read, sample, session, summary};
 
 /// Samples of a step, with the times that follow `from`.
 fn samples(from: u64, count: u64) -> Vec<SampleRecord> {

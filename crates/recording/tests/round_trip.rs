@@ -2,10 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
-mod support;
-
 use std::io::{self, Read, Write};
 
+use crate::support::{
+    block_ranges, forged, of_version, process, read, sample, session, small, summary, write_all, written,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -15,7 +16,6 @@ use recording::{
     Module, Process, ReadError, Reader, RecordedEvent, SampleStack, Session, StackEnd, StackTree, Summary, WriteError,
     Writer,
 };
-use support::{block_ranges, forged, of_version, process, read, sample, session, small, summary, write_all, written};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Generates records of any content, most of them like each other: a recording stores what the driver returned.
@@ -166,7 +166,7 @@ fn samples_are_stored_in_columns_as_documented() {
     writer.samples(&records).unwrap();
     let file = writer.finish(&summary()).unwrap();
     let block = &file[block_ranges(&file)[1].clone()];
-    let (head, frame) = block[support::BLOCK_HEADER..].split_at(32);
+    let (head, frame) = block[crate::support::BLOCK_HEADER..].split_at(32);
     let columns = zstd::bulk::decompress(frame, 1_000).unwrap();
     let wanted: [&[u8]; 13] = [
         &[1, 0, 0, 7],                      // kind: three places
@@ -380,7 +380,7 @@ fn every_block_is_written_in_one_write_before_the_call_returns() {
     drop(writer);
     assert_eq!(disk.file.len() as u64, reported, "nothing is buffered");
     let mut blocks: Vec<usize> = block_ranges(&disk.file).into_iter().map(|range| range.len()).collect();
-    blocks[0] += support::FILE_HEADER;
+    blocks[0] += crate::support::FILE_HEADER;
     assert_eq!(disk.writes, blocks);
 }
 

@@ -1,15 +1,14 @@
 //! The aligning allocator of the driver, over one that aligns to 16 bytes and no more, as the kernel's pool.
 
-#![cfg(not(loom))]
 #![expect(unsafe_code, clippy::unwrap_used, reason = "a test of an allocator")]
 
 #[path = "../../../driver/src/nt/aligned.rs"]
-mod aligned;
+mod memory;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aligned::{Aligned, POOL_ALIGNMENT};
+use memory::{Aligned, POOL_ALIGNMENT};
 use proptest::prelude::*;
 
 /// A pool whose blocks are never aligned to 32 bytes, whatever a layout says. Counts the blocks in use, and checks that

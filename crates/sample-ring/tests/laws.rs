@@ -1,7 +1,5 @@
 //! Properties of a ring and a slot in one thread, and a stress test with two threads.
 
-#![cfg(not(loom))]
-
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;

@@ -2,7 +2,6 @@
 
 #![cfg(test)]
 
-#[path = "simulated/etw.rs"]
 mod etw;
 
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use protocol::{Record, SampleRecord};
 use recording::{CallStack, MissingStack, SampleStack, StackEnd};
 use stacks::{CallGraph, Held, Joiner, Limits};
 
-use etw::{Arrival, CLOCK, Input, Interrupt, World, interrupts};
+use self::etw::{Arrival, CLOCK, Input, Interrupt, World, interrupts};
 
 type Joined = Vec<(SampleRecord, SampleStack)>;
 

@@ -1,5 +1,7 @@
 //! What the tests of the endpoint share: a snapshot, configurations, and requests as bytes.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};

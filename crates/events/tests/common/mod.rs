@@ -1,6 +1,6 @@
 //! The facts, read without the code under test, and the processors of the bench.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::fs;
 use std::path::Path;

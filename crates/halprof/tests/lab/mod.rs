@@ -4,7 +4,6 @@
 //! moved and interrupted, also between the readings of a group.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a machine that fails must fail its test")]
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Recordings for the tests to write, damage and read.
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::io;
 use std::ops::Range;

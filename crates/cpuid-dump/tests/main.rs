@@ -1,0 +1,4 @@
+//! Dumps of CPUID. One program, because each is linked anew.
+
+mod parse;
+mod properties;
