@@ -134,8 +134,8 @@ impl Group {
     }
 }
 
-/// Builds everything and returns the folder with the files. The groups have folders of their own below `target`, and are
-/// built at the same time: the driver is optimized as a whole, which occupies one processor for most of its time.
+/// Builds everything and returns the folder with the files. The groups have folders of their own below `target`, and
+/// are built at the same time: the driver is optimized as a whole, which occupies one processor for most of its time.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     build_beside(workspace, || Ok(()))
 }
