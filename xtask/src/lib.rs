@@ -27,5 +27,7 @@ pub mod run;
 #[cfg(test)]
 mod test_targets;
 pub mod tools;
+#[cfg(test)]
+mod walks;
 mod wdk_port;
 pub mod workspace;

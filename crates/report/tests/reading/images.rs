@@ -202,7 +202,7 @@ fn a_pdb_of_another_build_is_told_although_the_image_is_present() {
 const SAME_IN_ALL_BUILDS: [u32; 2] = [0, 0x2A42_5E19];
 
 #[test]
-fn a_file_that_nothing_tells_from_another_build_is_used_and_told_once() {
+fn a_file_that_nothing_tells_from_another_build_is_used_and_reported_once() {
     let exports = vec![("leaf", 0x1000)];
     for timestamp in SAME_IN_ALL_BUILDS {
         let image = PeImage { timestamp, code: code(), exports: exports.clone(), ..PeImage::default() };
@@ -218,7 +218,7 @@ fn a_file_that_nothing_tells_from_another_build_is_used_and_told_once() {
         let reasons: Vec<&Reason> = symbol_index.missing().iter().map(|missing| &missing.reason).collect();
         assert_eq!(reasons, [&Reason::Unverified(folder.path().join("app.exe"))], "{timestamp:#x}");
     }
-    // What lacks otherwise is told besides.
+    // Another lack is reported as well.
     let folder = folder(&[("app.exe", &PeImage { timestamp: 0, code: code(), exports, ..PeImage::default() }.bytes())]);
     let contents = read(&recorded(&Module { timestamp: 0, ..app() }, &[0x1000, 0x1050]));
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &given(folder.path()));
@@ -227,7 +227,7 @@ fn a_file_that_nothing_tells_from_another_build_is_used_and_told_once() {
 }
 
 #[test]
-fn a_pdb_whose_id_is_zero_is_used_and_told() {
+fn a_pdb_whose_id_is_zero_is_used_and_reported() {
     let mut pdb = pdb();
     let guid: Vec<u8> = GUID.iter().flat_map(|word| word.to_le_bytes()).collect();
     while let Some(id) = pdb.windows(16).position(|bytes| bytes == guid) {
