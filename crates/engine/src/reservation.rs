@@ -123,8 +123,10 @@ impl Reservation {
 fn reserve(platform: &impl Platform) -> Result<(), NtStatus> {
     let begin = platform.now();
     loop {
+        // Before the call: when its answer arrives, other programs may have had the processor for longer than that.
+        let is_last = platform.now().0.saturating_sub(begin.0) >= PATIENCE.0;
         match platform.reserve_counters() {
-            Err(STATUS_DEVICE_BUSY) if platform.now().0.saturating_sub(begin.0) < PATIENCE.0 => platform.pause(PAUSE),
+            Err(STATUS_DEVICE_BUSY) if !is_last => platform.pause(PAUSE),
             outcome => return outcome,
         }
     }

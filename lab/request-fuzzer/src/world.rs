@@ -249,7 +249,7 @@ impl Episode<'_> {
         self.note(|| format!("{call:?} answers {status:#x}"));
         self.machine.refuse(call, status);
         if self.one_in(10) {
-            self.machine.be_busy_for(self.random.up_to(3_000_000));
+            self.machine.be_busy_for(self.random.up_to(3_000_000), 0);
         }
     }
 
@@ -257,7 +257,7 @@ impl Episode<'_> {
         for call in Call::ALL {
             self.machine.refuse(call, 0);
         }
-        self.machine.be_busy_for(0);
+        self.machine.be_busy_for(0, 0);
         self.machine.set_profiling_threads(0);
         self.set_pace(0);
     }

@@ -47,6 +47,7 @@ pub struct SimMachine {
     reserved_on: AtomicU32,
     /// The time until which the counters are another owner's, and how often the engine was told so.
     busy_until: AtomicU64,
+    busy_answer: AtomicU64,
     busy_answers: AtomicU64,
     /// Whether the engine has opened the local APIC.
     apic: AtomicBool,
@@ -140,6 +141,7 @@ impl SimMachine {
             reserved: AtomicBool::new(false),
             reserved_on: AtomicU32::new(0),
             busy_until: AtomicU64::new(0),
+            busy_answer: AtomicU64::new(0),
             busy_answers: AtomicU64::new(0),
             apic: AtomicBool::new(false),
             sampling: AtomicBool::new(false),
@@ -359,8 +361,9 @@ impl SimMachine {
     }
 
     /// Makes [`Platform::reserve_counters`] answer STATUS_DEVICE_BUSY for some time from now: another owner is asked to
-    /// release the counters.
-    pub fn be_busy_for(&self, duration: u64) {
+    /// release the counters. Until such an answer has arrived, the time `answer` passes.
+    pub fn be_busy_for(&self, duration: u64, answer: u64) {
+        self.busy_answer.store(answer, Ordering::Relaxed);
         self.busy_until.store(self.clock.load(Ordering::Relaxed) + duration, Ordering::Relaxed);
     }
 

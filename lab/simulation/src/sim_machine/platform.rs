@@ -118,6 +118,7 @@ impl Platform for &SimMachine {
         self.attempt(Call::ReserveCounters)?;
         if self.clock.load(Ordering::Relaxed) < self.busy_until.load(Ordering::Relaxed) {
             self.busy_answers.fetch_add(1, Ordering::Relaxed);
+            self.clock.fetch_add(self.busy_answer.load(Ordering::Relaxed), Ordering::Relaxed);
             return Err(STATUS_DEVICE_BUSY);
         }
         assert!(!self.reserved.swap(true, Ordering::Relaxed), "reserved twice");
