@@ -1,7 +1,7 @@
 //! A request interrupts only the processors that it concerns.
 
 use bench_protocol::Interruptions;
-use tests::{Lab, thousands};
+use tests::{Lab, thousands, wait_until};
 
 use crate::sampling::Sampler;
 
@@ -110,6 +110,7 @@ fn the_interrupt_queues_a_dpc_only_if_a_request_waits() {
     assert_eq!(queued(&mut lab), before, "the ring is more than half full, and no request waits");
     assert_eq!(sampler.fetch(100).0.len(), 40);
     sampler.wait(60_000, 100);
+    wait_until("the request does not wait", || lab.wire.pending_requests().unwrap() > 0);
     sample(&mut lab, 32);
     assert_eq!(sampler.waited().len(), 32);
     assert_eq!(queued(&mut lab), before + 1);
