@@ -1,6 +1,6 @@
 //! Identification of the boot processor.
 
-use pmu::{Cpuid, Hypervisor, selection};
+use pmu::{Cpuid, Hypervisor, cpu};
 use x86_defs::cpuid::{leaf, vendor_text};
 
 /// CPUID identification for display; no decision depends on it.
@@ -23,7 +23,7 @@ impl Identity {
     /// Any.
     pub fn of(cpu: &impl Cpuid) -> Self {
         let mut vendor = [0; 16];
-        for (to, from) in vendor.iter_mut().zip(selection::vendor(cpu)) {
+        for (to, from) in vendor.iter_mut().zip(cpu::vendor(cpu)) {
             *to = from;
         }
         let hypervisor = cpu.cpuid(leaf::HYPERVISOR_VENDOR, 0);

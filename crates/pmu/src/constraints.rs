@@ -9,7 +9,7 @@
 #[rustfmt::skip]
 pub mod tables;
 
-use crate::state::CounterSet;
+use crate::counter_set::CounterSet;
 
 /// Counters that count an event, and those that record it precisely. Bit n is general counter n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

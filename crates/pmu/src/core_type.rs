@@ -8,8 +8,7 @@ use core::fmt;
 use x86_defs::cpuid::{CORE_TYPE_ATOM, CORE_TYPE_CORE, Leaf1AEax, Leaf7Edx, LeafAEax, LeafAEbx, VENDOR_INTEL, leaf};
 use x86_defs::intel::perfmon::ARCHITECTURAL_EVENTS;
 
-use crate::cpu::Cpuid;
-use crate::selection::vendor;
+use crate::cpu::{Cpuid, vendor};
 use crate::source::RawEvent;
 
 /// The type of a core. Its number is that in CPUID leaf 0x1A, EAX\[31:24\].

@@ -1,6 +1,7 @@
 //! Access to a processor for the profile interfaces.
 
 use raw_cpuid::CpuIdResult;
+use x86_defs::cpuid::{leaf, vendor_text};
 use x86_defs::intel::misc_enable;
 
 /// Address of a model-specific register that belongs to a profile interface.
@@ -35,6 +36,13 @@ impl Msr {
 pub trait Cpuid {
     /// Returns the registers for `leaf` in EAX and `subleaf` in ECX.
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult;
+}
+
+/// Returns the vendor string of leaf 0: EBX, EDX, ECX.
+#[must_use]
+pub fn vendor(cpu: &impl Cpuid) -> [u8; 12] {
+    let registers = cpu.cpuid(leaf::VENDOR, 0);
+    vendor_text([registers.ebx, registers.edx, registers.ecx])
 }
 
 /// The processor on which the caller runs. The caller ensures that the thread stays on it.

@@ -6,8 +6,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::counter_set::CounterSet;
 use crate::cpu::Msr;
-use crate::state::CounterSet;
 
 /// A register that does not have the value that the driver wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -26,7 +26,6 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 pub use error::{HalError, MAX_RAW};
-pub(crate) use extra::ExtraState;
 pub use extra::ExtraTaken;
 pub use first_access::TriedRecording;
 pub use registers::Reading;

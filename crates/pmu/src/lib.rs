@@ -32,6 +32,7 @@ extern crate alloc;
 
 pub mod constraints;
 pub mod core_type;
+mod counter_set;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;

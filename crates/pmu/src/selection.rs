@@ -8,10 +8,10 @@ use core::fmt;
 
 use x86_defs::cpuid::{
     IntelProcessor, Leaf1Edx, Leaf40000003Edx, Leaf80000001Ecx, Leaf80000001Edx, LeafAEax, LeafAEbx, Signature,
-    VENDOR_AMD, VENDOR_HYGON, VENDOR_INTEL, leaf, vendor_text,
+    VENDOR_AMD, VENDOR_HYGON, VENDOR_INTEL, leaf,
 };
 
-use crate::cpu::Cpuid;
+use crate::cpu::{Cpuid, vendor};
 use crate::hypervisor::Hypervisor;
 use crate::interface::Kind;
 
@@ -208,13 +208,6 @@ fn before_leaf_a(cpu: &impl Cpuid) -> Option<(Kind, Reason)> {
         }
         _ => None,
     }
-}
-
-/// Vendor string of leaf 0: EBX, EDX, ECX.
-#[must_use]
-pub fn vendor(cpu: &impl Cpuid) -> [u8; 12] {
-    let registers = cpu.cpuid(leaf::VENDOR, 0);
-    vendor_text([registers.ebx, registers.edx, registers.ecx])
 }
 
 /// Returns CPUID.80000001H:EDX\[29\], if that leaf exists (APM Vol. 3 E.4.2, "LM").

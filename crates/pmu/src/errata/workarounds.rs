@@ -11,8 +11,8 @@ use x86_defs::cpuid::{
 };
 
 use super::processors::IntelProcessors;
-use crate::cpu::Cpuid;
-use crate::{selection, topology};
+use crate::cpu::{Cpuid, vendor};
+use crate::topology;
 
 /// What the driver does on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -326,7 +326,7 @@ impl Workarounds {
     /// # IRQL
     /// Any at which the thread stays on its processor.
     pub fn of_processor(cpu: &impl Cpuid) -> Self {
-        let (is_intels, leaf) = match selection::vendor(cpu) {
+        let (is_intels, leaf) = match vendor(cpu) {
             VENDOR_INTEL if highest_leaf(cpu) >= leaf::ARCHITECTURAL_PERFMON => (true, leaf::FEATURES),
             VENDOR_AMD | VENDOR_HYGON if highest_extended_leaf(cpu) >= leaf::EXTENDED_FEATURES => {
                 (false, leaf::EXTENDED_FEATURES)

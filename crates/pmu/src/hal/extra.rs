@@ -1,7 +1,7 @@
 //! Extra registers: which value each has, as a resource that the counters of a processor share, and on some processors
 //! both threads of a core. The caller of the functions that plan holds the planning lock.
 
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use super::Hal;
 use crate::cpu::Cpu;
@@ -15,38 +15,6 @@ use crate::source::{ProfileSource, RawEvent};
 use crate::state::{CounterSet, CounterState, CpuCounters, PerCpuPmu};
 
 const REGISTERS: usize = ExtraRegister::ALL.len();
-
-/// The extra registers of one processor.
-#[derive(Debug)]
-pub(crate) struct ExtraState {
-    /// Values that the registers had before the driver wrote the first one.
-    found: [AtomicU64; REGISTERS],
-    /// Bit n: `found` has the value of register n, which is written back at the release.
-    saved: AtomicU8,
-    /// Of the first thread of a core whose threads share registers: bit 2n + t is that of thread t and register n.
-    users: AtomicU8,
-}
-
-impl ExtraState {
-    pub(crate) const fn new() -> Self {
-        Self { found: [const { AtomicU64::new(0) }; REGISTERS], saved: AtomicU8::new(0), users: AtomicU8::new(0) }
-    }
-
-    fn is_saved(&self, register: ExtraRegister) -> bool {
-        self.saved.load(Ordering::Acquire) >> register as u8 & 1 == 1
-    }
-
-    fn found(&self, register: ExtraRegister) -> u64 {
-        self.found.get(register as usize).map_or(0, |found| found.load(Ordering::Relaxed))
-    }
-
-    fn save(&self, register: ExtraRegister, value: u64) {
-        if let Some(found) = self.found.get(register as usize) {
-            found.store(value, Ordering::Relaxed);
-        }
-        self.saved.fetch_or(1 << register as u8, Ordering::Release);
-    }
-}
 
 /// An extra register that has another value, which a counter in use needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

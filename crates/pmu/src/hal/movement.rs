@@ -8,7 +8,7 @@
 //! itself, and on how many counters the guest uses at the same time. So each start tries the counters of its session
 //! together.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 use super::Hal;
 use crate::cpu::Cpu;
@@ -17,7 +17,7 @@ use crate::first_access::{FirstAccess, GuardedCpu};
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{self, CounterSet, CounterState, CpuCounters, RawSlot};
+use crate::state::{self, CounterSet, CounterState, CpuCounters, RawSlot, Tried};
 
 /// Iterations of the loop. Its 8,192 instructions are many more than those between the starts and the readings of the
 /// counters, and take a few microseconds at HIGH_LEVEL, less than the accesses to the registers in a guest.
@@ -44,62 +44,6 @@ impl Movement {
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|movement| *movement as u32 == number)
-    }
-}
-
-/// The counters of a processor that were tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tried {
-    /// All of them.
-    pub all: CounterSet,
-    /// Those that count no event of the loop.
-    pub still: CounterSet,
-    /// Those that count only a part.
-    pub partial: CounterSet,
-}
-
-impl Tried {
-    /// Returns the counters that do not count everything.
-    #[must_use]
-    pub const fn unsteady(self) -> CounterSet {
-        self.still.or(self.partial)
-    }
-}
-
-/// Results of the last loop of each counter of a processor.
-#[derive(Debug, Default)]
-pub(crate) struct TriedCells {
-    all: AtomicU32,
-    still: AtomicU32,
-    partial: AtomicU32,
-    /// Counters that count, but not the event that they were reserved for.
-    filtered: AtomicU32,
-    /// Bit n: every general counter takes the event n of [`Known`], as a guarded write has shown.
-    taken: AtomicU32,
-}
-
-impl TriedCells {
-    pub(crate) const fn new() -> Self {
-        let [all, still, partial, filtered, taken] = [const { AtomicU32::new(0) }; 5];
-        Self { all, still, partial, filtered, taken }
-    }
-
-    fn load(&self) -> Tried {
-        let of = |cell: &AtomicU32| CounterSet::from_bits(cell.load(Ordering::Relaxed).into());
-        Tried { all: of(&self.all), still: of(&self.still), partial: of(&self.partial) }
-    }
-
-    fn filtered(&self) -> CounterSet {
-        CounterSet::from_bits(self.filtered.load(Ordering::Relaxed).into())
-    }
-
-    /// Replaces the results of the counters in `tried.all`.
-    fn store(&self, Tried { all, still, partial }: Tried, filtered: CounterSet) {
-        self.all.fetch_or(all.bits(), Ordering::Relaxed);
-        for (cell, found) in [(&self.still, still), (&self.partial, partial), (&self.filtered, filtered)] {
-            let others = CounterSet::from_bits(cell.load(Ordering::Relaxed).into()).without(all);
-            cell.store(others.or(found).bits(), Ordering::Relaxed);
-        }
     }
 }
 
