@@ -7,16 +7,14 @@ use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 use zstd::bulk::{Compressor, Decompressor};
 
+use crate::column::{Columns, put, put_values, unzigzag, zigzag};
+use crate::error::BlockError;
 use crate::frame::{FIRST_WITH_STACKS, MAX_COLUMNS, MAX_SAMPLES, SamplesHead};
-use crate::reader::BlockError;
 use crate::stack::StackId;
 use crate::tree::Numbers;
 
 /// Level of compression: the fastest of the usual ones. Higher levels gain little, because columns repeat bytes.
 const LEVEL: i32 = 1;
-
-/// Number of bits in a byte.
-const BYTE: usize = 8;
 
 /// The fields of a [`SampleRecord`], as its documentation names them.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -84,15 +82,6 @@ impl Previous {
     const fn new(earliest: u64) -> Self {
         Self { time: earliest, number: 0, last: 0 }
     }
-}
-
-/// Makes small numbers of small differences, whatever their sign.
-pub const fn zigzag(difference: u64) -> u64 {
-    (difference << 1) ^ (difference.cast_signed() >> 63).cast_unsigned()
-}
-
-pub const fn unzigzag(number: u64) -> u64 {
-    (number >> 1) ^ (number & 1).wrapping_neg()
 }
 
 /// Encodes samples. Its memory is reused.
@@ -218,56 +207,9 @@ fn compress(compressor: &mut Compressor<'_>, columns: &[u8], frame: &mut Vec<u8>
     Ok(())
 }
 
-/// Appends a column. `scratch` is memory for its values.
-pub fn put(columns: &mut Vec<u8>, values: impl Iterator<Item = u64>, scratch: &mut Vec<u64>) {
-    scratch.clear();
-    scratch.extend(values);
-    put_values(columns, scratch);
-}
-
-/// Appends a column: the number of bytes that its largest value needs, then the lowest bytes of all values, the next
-/// ones, and so on. Bytes of the same weight resemble each other, and those that are zero cost nothing.
-fn put_values(columns: &mut Vec<u8>, values: &[u64]) {
-    let used = values.iter().fold(0, |used, value| used | value);
-    let width = (u64::BITS - used.leading_zeros()).div_ceil(u8::BITS);
-    columns.push(u8::try_from(width).unwrap_or(u8::MAX));
-    for byte in 0..width {
-        let plane = values.iter().map(|value| value.to_le_bytes().get(byte as usize).copied().unwrap_or_default());
-        columns.extend(plane);
-    }
-}
-
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Encoder").finish_non_exhaustive()
-    }
-}
-
-/// Takes columns from the front of decompressed bytes.
-pub struct Columns<'a>(pub &'a [u8]);
-
-impl Columns<'_> {
-    pub fn take(&mut self, count: usize) -> Result<Vec<u64>, BlockError> {
-        let (width, rest) = self.0.split_first().ok_or(BlockError::Columns)?;
-        let width = usize::from(*width);
-        if width > size_of::<u64>() {
-            return Err(BlockError::Columns);
-        }
-        let (planes, rest) = rest.split_at_checked(width * count).ok_or(BlockError::Columns)?;
-        self.0 = rest;
-        let mut values = vec![0; count];
-        // `max` because an empty column has no planes, which `chunks_exact` does not accept.
-        for (byte, plane) in planes.chunks_exact(count.max(1)).enumerate() {
-            for (value, part) in values.iter_mut().zip(plane) {
-                *value |= u64::from(*part) << (byte * BYTE);
-            }
-        }
-        Ok(values)
-    }
-
-    /// Takes a column of numbers that fit into `T`.
-    pub fn take_as<T: TryFrom<u64>>(&mut self, count: usize) -> Result<Vec<T>, BlockError> {
-        self.take(count)?.into_iter().map(|value| T::try_from(value).map_err(|_| BlockError::Columns)).collect()
     }
 }
 

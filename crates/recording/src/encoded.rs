@@ -8,8 +8,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::block::{Block, Methods, Process, Session, Summary};
 use crate::columns::SampleColumns;
+use crate::error::{BlockError, ReadError};
 use crate::frame::{BlockHeader, FIRST_WITH_COLUMNS, SamplesHead, StacksHead};
-use crate::reader::{BlockError, ReadError};
 use crate::stack::StackId;
 use crate::tree::{Numbers, StackNodes};
 

@@ -110,8 +110,10 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod column;
 mod columns;
 mod encoded;
+mod error;
 mod frame;
 mod joined;
 mod parts;
@@ -127,10 +129,11 @@ pub use block::{
 };
 pub use columns::SampleColumns;
 pub use encoded::{EncodedBlock, EncodedSamples, EncodedStacks, SamplesPosition};
+pub use error::{BlockError, ReadError};
 pub use frame::{FORMAT_VERSION, MAX_SAMPLES, OLDEST_VERSION};
 pub use joined::JoinedFile;
 pub use parts::{Limits, Parts, existing_parts, move_parts, remove_parts};
-pub use reader::{BlockError, ReadError, Reader};
+pub use reader::Reader;
 pub use stack::{CallStack, MissingStack, SampleStack, StackEnd, StackId};
 pub use text::printable;
 pub use tree::{StackNode, StackNodes, StackTree};

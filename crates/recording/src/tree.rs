@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 use zstd::bulk::Decompressor;
 
-use crate::columns::{Columns, put, unzigzag, zigzag};
+use crate::column::{Columns, put, unzigzag, zigzag};
+use crate::error::BlockError;
 use crate::frame::{MAX_NODES, MAX_STACK_COLUMNS, StacksHead};
-use crate::reader::BlockError;
 use crate::stack::{CallStack, FIRST_NODE, SampleStack, StackId};
 
 /// Number of nodes from which on a writer forgets those that it has written. Their table then has 26 MiB.
