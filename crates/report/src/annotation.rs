@@ -8,14 +8,16 @@ use std::path::PathBuf;
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
 
 use crate::filter::Filter;
+use crate::found_symbol::{FoundName, FoundSymbol, Reason, SourceLine};
 use crate::function_code::{CodeError, FunctionCode, function_code};
 use crate::guard::guarded;
+use crate::module_names::Symbol;
 use crate::newer_code::decode;
 use crate::read::Contents;
 use crate::sampled_sources::SampledSource;
 use crate::sums::SampleWeight;
-use crate::symbol_index::{Symbol, SymbolId, SymbolIndex};
-use crate::symbols::{FoundName, FoundSymbol, Reason, SourceLine, SymbolFinder, Symbols};
+use crate::symbol_index::{SymbolId, SymbolIndex};
+use crate::symbols::{SymbolFinder, Symbols};
 
 /// Why a function cannot be annotated.
 #[derive(Debug, thiserror::Error)]

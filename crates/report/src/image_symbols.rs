@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use crate::code_flow::{MAX_CODE, function_length};
 use crate::demangle::demangle;
 use crate::dwarf::{CodeFrame, Dwarf};
-use crate::symbols::{FoundName, FoundSymbol, inlined};
+use crate::found_symbol::{FoundName, FoundSymbol, inlined};
 use crate::unwind_functions::UnwindFunctions;
 
 /// Name of the section that names a file with debug information ("Debugging Information in Separate Files", GDB).

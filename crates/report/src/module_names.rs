@@ -1,10 +1,41 @@
 //! Names of the sampled addresses of one module.
 
+use std::borrow::Cow;
+
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::modules::ModuleId;
-use crate::symbol_index::Symbol;
-use crate::symbols::{FoundName, Reason, Symbols};
+use crate::found_symbol::{FoundName, Reason};
+use crate::modules::{ModuleId, Modules};
+use crate::symbols::{SymbolFinder, Symbols};
+
+/// A symbol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// The module of the symbol.
+    pub module: ModuleId,
+    /// Address relative to the base of the module.
+    pub address: u32,
+    /// Length in bytes, if it is known.
+    pub size: Option<u32>,
+    /// Demangled name, or the module with the offset of the function if no file names it.
+    pub name: String,
+    /// Whether a file has the name.
+    pub is_named: bool,
+    /// Number of other functions that the linker folded into this one, because their code is equal.
+    pub folded: u32,
+}
+
+impl Symbol {
+    /// Returns the name, with the number of functions that were folded into this one.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.folded {
+            0 => self.name.as_str().into(),
+            folded => format!("{} (+{folded} folded)", self.name).into(),
+        }
+    }
+}
 
 /// Names of the sampled addresses of one module. Numbers in it are indexes of its lists.
 #[derive(Debug, Default)]
@@ -68,6 +99,22 @@ impl ModuleNames {
         }
         names.lacks = symbols.lacks(is_nameless).collect();
         names
+    }
+}
+
+impl SymbolFinder {
+    /// Looks up addresses of modules, in several threads. The result has the order of `addresses`.
+    pub(crate) fn names(
+        &self,
+        addresses: Vec<(ModuleId, Vec<u32>)>,
+        modules: &Modules,
+    ) -> Vec<(ModuleId, Result<ModuleNames, Reason>)> {
+        let of = |(id, offsets): (ModuleId, Vec<u32>)| {
+            let found = modules.get(id).ok_or(Reason::NotFound).and_then(|module| self.find(module));
+            (id, found.map(|symbols| ModuleNames::new(id, modules.name(id), offsets, &symbols)))
+        };
+        // With one module at a time, a worker that is done takes the next one.
+        self.workers.install(|| addresses.into_par_iter().with_max_len(1).map(of).collect())
     }
 }
 

@@ -12,7 +12,7 @@ use self_cell::self_cell;
 
 use crate::demangle::demangle;
 use crate::dwarf::CodeFrame;
-use crate::symbols::{FoundName, FoundSymbol, inlined};
+use crate::found_symbol::{FoundName, FoundSymbol, inlined};
 
 type Data = ContextPdbData<'static, 'static, File>;
 type Functions<'a> = Context<'a, 'static>;

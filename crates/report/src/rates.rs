@@ -5,8 +5,9 @@ use std::io::{Read, Seek};
 use std::time::Duration;
 
 use crate::filter::Filter;
-use crate::read::{Contents, ExportError, for_each_selected};
+use crate::read::{Contents, ExportError};
 use crate::sampled_sources::SampledSource;
+use crate::selected::for_each_selected;
 use crate::slice::RecordedTime;
 use crate::symbol_index::SymbolIndex;
 

@@ -11,7 +11,6 @@ use protocol::{Mode, Record};
 use recording::{EncodedBlock, ReadError, Reader, Session, StackId, StackTree, Summary};
 use thiserror::Error;
 
-use crate::filter::Filter;
 use crate::locations::Detail;
 use crate::process_keys::{Creations, ProcessKey};
 use crate::processes::Processes;
@@ -19,7 +18,6 @@ use crate::sample_counts::SampleCounts;
 use crate::sampled_sources::{SampledSource, SampledSources, qualified};
 use crate::slice::Slice;
 use crate::stack_stats::StackEnds;
-use crate::symbol_index::SymbolIndex;
 
 /// Nanoseconds per second.
 const NANOSECONDS: u128 = 1_000_000_000;
@@ -235,30 +233,8 @@ pub(crate) fn for_each_record(
     each_of(Reader::new(input)?, each)
 }
 
-/// Passes every record that `filter` selects and its call stack to `each` in the order of the file, up to the first
-/// damaged block. [`for_each_in_order`](crate::time_order::for_each_in_order) has the order of time.
-pub(crate) fn for_each_selected(
-    contents: &Contents,
-    symbol_index: &SymbolIndex,
-    filter: &Filter,
-    input: impl Read + Seek,
-    mut each: impl FnMut(&Record, StackId) -> io::Result<()>,
-) -> Result<(), ExportError> {
-    each_of(within(Reader::new(input)?, contents, filter), |record, stack| {
-        if filter.selects_record(record, contents, symbol_index) { each(record, stack) } else { Ok(()) }
-    })
-}
-
-/// Leaves out the blocks in which `filter` selects nothing by time.
-pub(crate) fn within<R: Read + Seek>(blocks: Reader<R>, contents: &Contents, filter: &Filter) -> Reader<R> {
-    // A block of another time could be the damaged one.
-    match (&filter.slice.time, &contents.damage) {
-        (Some(time), None) => blocks.within(time.start..=time.end.saturating_sub(1)),
-        _ => blocks,
-    }
-}
-
-fn each_of<R: Read>(
+/// Passes every record of these blocks to `each`, up to the first damaged block.
+pub(crate) fn each_of<R: Read>(
     blocks: Reader<R>,
     mut each: impl FnMut(&Record, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {

@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use debugid::DebugId;
 use recording::Module;
 
+use crate::found_symbol::{Reason, unreadable};
 use crate::pe::PeHeaders;
-use crate::symbols::{Reason, unreadable};
 
 /// Time stamps that say nothing about the build: zero of Go and of reproducible builds with GNU ld and LLD for MinGW,
 /// and the constant of Delphi until version 2009.

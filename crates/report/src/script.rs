@@ -20,9 +20,10 @@ use crate::call_stacks::{CallStacks, Frame};
 use crate::escape::{command, word};
 use crate::filter::Filter;
 use crate::locations::SampleLocation;
+use crate::module_names::Symbol;
 use crate::process_keys::ProcessKey;
 use crate::read::{Contents, ExportError};
-use crate::symbol_index::{JIT, Symbol, SymbolIndex};
+use crate::symbol_index::{JIT, SymbolIndex};
 use crate::time_order::for_each_in_order;
 
 /// What perf prints for a function that it does not know.

@@ -11,45 +11,18 @@ use recording::KERNEL;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
+use crate::found_symbol::{Missing, Reason};
 use crate::locations::SampleLocation;
-use crate::module_names::{ModuleNames, NamedCode};
+use crate::module_names::{ModuleNames, NamedCode, Symbol};
 use crate::modules::{ModuleId, Modules};
 use crate::process_keys::ProcessKey;
 use crate::processes::{Processes, UNKNOWN_NAME};
 use crate::read::Contents;
-use crate::symbols::{Missing, Reason, SymbolFinder};
+use crate::symbols::SymbolFinder;
 
 /// Index of a symbol in an [`SymbolIndex`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymbolId(u32);
-
-/// A symbol.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Symbol {
-    /// The module of the symbol.
-    pub module: ModuleId,
-    /// Address relative to the base of the module.
-    pub address: u32,
-    /// Length in bytes, if it is known.
-    pub size: Option<u32>,
-    /// Demangled name, or the module with the offset of the function if no file names it.
-    pub name: String,
-    /// Whether a file has the name.
-    pub is_named: bool,
-    /// Number of other functions that the linker folded into this one, because their code is equal.
-    pub folded: u32,
-}
-
-impl Symbol {
-    /// Returns the name, with the number of functions that were folded into this one.
-    #[must_use]
-    pub fn text(&self) -> Cow<'_, str> {
-        match self.folded {
-            0 => self.name.as_str().into(),
-            folded => format!("{} (+{folded} folded)", self.name).into(),
-        }
-    }
-}
 
 /// The module of functions of a just-in-time compiler.
 pub(crate) const JIT: &str = "[JIT]";

@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use symsrv::{CachePath, Error, NtSymbolPathEntry, SymsrvDownloader, get_home_sym_dir};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::found_symbol::Reason;
 use crate::guard::{guard_thread, guarded};
 use crate::symbol_stores::{TWO_TIERS, first_tier};
-use crate::symbols::Reason;
 
 /// Gets files from symbol servers, and unpacks those of stores.
 pub(crate) struct SymbolServers {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use symsrv::{CachePath, NtSymbolPathEntry};
 
-use crate::symbols::Reason;
+use crate::found_symbol::Reason;
 
 /// A file that tells that a store has two tiers: folders of the first two letters, and in them those of files.
 pub(crate) const TWO_TIERS: &str = "index2.txt";

@@ -11,59 +11,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use debugid::DebugId;
-use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use recording::{Module, printable};
-use rustc_hash::{FxHashMap, FxHashSet};
+use recording::Module;
+use rustc_hash::FxHashMap;
 
 use crate::dwarf::CodeFrame;
+use crate::found_symbol::{FoundSymbol, Reason, SourceLine, unreadable};
 use crate::guard::guarded;
 use crate::image_symbols::{DebugLink, ImageSymbols};
-use crate::module_names::ModuleNames;
-use crate::modules::{ModuleId, Modules, file_name};
+use crate::modules::file_name;
 use crate::pdb_symbols::PdbSymbols;
 use crate::perf_map::PerfMap;
-use crate::processes::UNKNOWN_NAME;
 use crate::recorded_build::{UnverifiedFile, check_image, debug_file};
 use crate::symbol_servers::SymbolServers;
 use crate::symbol_stores;
-
-/// What the symbols of a module lack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// The module.
-    pub module: ModuleId,
-    /// The reason.
-    pub reason: Reason,
-}
-
-/// Why no symbols were found, or why the found ones can be wrong.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
-    /// No symbol file exists.
-    #[error("no file with symbols was found")]
-    NotFound,
-    /// The recording does not identify the build, so no file can be verified.
-    #[error("the recording does not say which build of the module was loaded")]
-    UnknownBuild,
-    /// The file is from another build than the recorded one.
-    #[error("{} is from another build", .0.display())]
-    OtherBuild(PathBuf),
-    /// The file is used, but nothing tells it from another build.
-    #[error("{} cannot be verified: it has no time stamp of its own and names no PDB, so another build can look the same", .0.display())]
-    Unverified(PathBuf),
-    /// The image has names of exported functions only.
-    #[error("the image names exported functions only; other code is shown as module+offset")]
-    OnlyExports,
-    /// The file cannot be read.
-    #[error("{} cannot be read: {cause}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Description of the error.
-        cause: String,
-    },
-}
 
 /// Number of modules whose symbols are looked up at a time. Most of the time a worker waits for a file or a server.
 const WORKERS: usize = 8;
@@ -71,7 +32,7 @@ const WORKERS: usize = 8;
 /// Searches for symbols.
 pub struct SymbolFinder {
     /// Looks up the symbols of modules.
-    workers: ThreadPool,
+    pub(crate) workers: ThreadPool,
     given: Vec<PathBuf>,
     beside: Option<PathBuf>,
     /// The folders of the symbol path.
@@ -119,20 +80,6 @@ impl SymbolFinder {
     #[must_use]
     pub fn with_cache(self) -> Self {
         Self { cache: Some(Mutex::default()), ..self }
-    }
-
-    /// Looks up addresses of modules, in several threads. The result has the order of `addresses`.
-    pub(crate) fn names(
-        &self,
-        addresses: Vec<(ModuleId, Vec<u32>)>,
-        modules: &Modules,
-    ) -> Vec<(ModuleId, Result<ModuleNames, Reason>)> {
-        let of = |(id, offsets): (ModuleId, Vec<u32>)| {
-            let found = modules.get(id).ok_or(Reason::NotFound).and_then(|module| self.find(module));
-            (id, found.map(|symbols| ModuleNames::new(id, modules.name(id), offsets, &symbols)))
-        };
-        // With one module at a time, a worker that is done takes the next one.
-        self.workers.install(|| addresses.into_par_iter().with_max_len(1).map(of).collect())
     }
 
     /// Returns the symbols of `module`.
@@ -275,10 +222,6 @@ fn read_perf_map(path: &Path) -> io::Result<PerfMap> {
     Ok(PerfMap::parse(bytes))
 }
 
-pub(crate) fn unreadable(path: &Path, cause: String) -> Reason {
-    Reason::Unreadable { path: path.to_owned(), cause }
-}
-
 /// Returns the symbols of the PDB at `path` if it is of this build.
 fn debug_file_symbols(path: PathBuf, build: DebugId) -> Result<PdbSymbols, Reason> {
     if !path.is_file() {
@@ -341,35 +284,6 @@ enum SymbolTable {
     /// A library that does what a test wants.
     #[cfg(test)]
     StandIn(fn(u32) -> Option<FoundSymbol>),
-}
-
-/// A function with its address relative to the base of the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FoundSymbol {
-    pub address: u32,
-    pub size: Option<u32>,
-    /// The name, if the file has one.
-    pub name: Option<FoundName>,
-    /// Functions that the compiler inlined at the address, each of them into the one before it.
-    pub inlined: Vec<String>,
-}
-
-/// The name of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FoundName {
-    /// The demangled name.
-    pub text: String,
-    /// Number of other functions with the same address: the linker folded them into one, because their code is equal.
-    pub folded: u32,
-}
-
-impl FoundName {
-    /// Creates a name that is one of `all` names of its address. Names that differ in their decoration only are one.
-    pub fn of(text: &str, all: impl Iterator<Item = String>) -> Self {
-        let others: FxHashSet<String> = all.filter(|name| name != text).collect();
-        let text = printable(text).into_owned();
-        Self { text, folded: u32::try_from(others.len()).unwrap_or(u32::MAX) }
-    }
 }
 
 /// Returns what has `offset`, whose last public name before it is `public`.
@@ -488,29 +402,14 @@ impl Symbols {
     }
 }
 
-/// A line of source code.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SourceLine {
-    /// Path of the file, as the compiler recorded it.
-    pub file: String,
-    /// Number of the line.
-    pub line: u32,
-    /// Function of the line, if it is inlined.
-    pub inlined: Option<String>,
-}
-
-/// Returns the names of the inlined functions among `frames`. These begin with the innermost function, and end with the
-/// one that has the code.
-pub(crate) fn inlined(mut frames: Vec<CodeFrame>) -> Vec<String> {
-    frames.pop();
-    frames.into_iter().rev().map(|frame| frame.function.unwrap_or_else(|| UNKNOWN_NAME.to_owned())).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use rustc_hash::FxHashSet;
+
     use super::*;
+    use crate::found_symbol::FoundName;
 
     static CALLS: AtomicU32 = AtomicU32::new(0);
 

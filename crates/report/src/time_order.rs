@@ -11,7 +11,8 @@ use protocol::{Record, SampleRecord};
 use recording::{EncodedBlock, ReadError, Reader, SamplesPosition, StackId};
 
 use crate::filter::Filter;
-use crate::read::{Contents, ExportError, within};
+use crate::read::{Contents, ExportError};
+use crate::selected::within;
 use crate::symbol_index::SymbolIndex;
 
 /// Maximum number of records that a pass returns. They and those of a block are in memory, 72 bytes each.
