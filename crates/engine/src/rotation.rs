@@ -7,9 +7,8 @@
 use alloc::vec::Vec;
 
 use pmu::state::{CounterSet, CounterState, upper_of};
-use pmu::{Cpu, CurrentCpu, Disturbance};
+use pmu::{Cpu, CurrentCpu, Disturbance, Hal};
 
-use crate::sampler::Hal;
 use crate::time::{Duration100ns, Ticks};
 
 /// Largest number of sessions whose events take turns on one processor.
@@ -144,7 +143,7 @@ impl Rotation {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn begin(&mut self, current: CurrentCpu<'_, impl Cpu>, hal: &Hal, now: Ticks) {
+    pub fn begin(&mut self, current: CurrentCpu<'_, impl Cpu>, hal: &Hal<impl Sized>, now: Ticks) {
         (self.begun, self.updated) = (now, now);
         hal.start(current, self.counting());
     }
@@ -160,7 +159,13 @@ impl Rotation {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn rotate(&mut self, current: CurrentCpu<'_, impl Cpu>, hal: &Hal, time: impl Fn() -> Ticks, clock: u64) {
+    pub fn rotate(
+        &mut self,
+        current: CurrentCpu<'_, impl Cpu>,
+        hal: &Hal<impl Sized>,
+        time: impl Fn() -> Ticks,
+        clock: u64,
+    ) {
         let ending = self.counters();
         let end = time();
         let _ = hal.stop(current, self.counting());
@@ -188,7 +193,7 @@ impl Rotation {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn update(&mut self, current: CurrentCpu<'_, impl Cpu>, hal: &Hal, now: Ticks) {
+    pub fn update(&mut self, current: CurrentCpu<'_, impl Cpu>, hal: &Hal<impl Sized>, now: Ticks) {
         let elapsed = if hal.is_asleep(current.index()) { Ticks(0) } else { now.saturating_since(self.updated) };
         self.updated = now;
         hal.take_disturbances(current, self.counters(), now.0, |counter, disturbance, time| {
@@ -214,7 +219,13 @@ impl Rotation {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn stop(&mut self, current: CurrentCpu<'_, impl Cpu>, hal: &Hal, now: Ticks, is_meant: impl Fn(usize) -> bool) {
+    pub fn stop(
+        &mut self,
+        current: CurrentCpu<'_, impl Cpu>,
+        hal: &Hal<impl Sized>,
+        now: Ticks,
+        is_meant: impl Fn(usize) -> bool,
+    ) {
         let meant = self.in_round().filter(|event| is_meant(event.turn.event));
         let _ = hal.stop(current, meant.map(|event| event.turn.counter).collect());
         self.update(current, hal, now);

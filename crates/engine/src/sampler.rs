@@ -5,11 +5,13 @@
 //! PROFILE_LEVEL. An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples
 //! leave through rings, which the sessions read.
 
+mod connection;
 #[cfg(test)]
 mod counting_cpu;
 mod disconnection;
 mod disturbance;
 mod ds_buffers;
+mod expiry;
 mod frequency;
 mod groups;
 mod handler_clock;
@@ -22,6 +24,7 @@ mod storm;
 mod subscriptions;
 mod throttle;
 mod time_sampling;
+mod trace_sessions;
 mod tracing;
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -3,12 +3,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use pmu::{Cpu, CurrentCpu, lvt_pmi};
-use protocol::{PauseKind, StopKind};
-
-use super::per_cpu::PerCpuSampling;
 use super::subscriptions::{Subscriber, Subscribers};
-use super::{Sampler, paused, stopped};
 use crate::time::Ticks;
 
 /// State of one processor, which only that processor accesses.
@@ -28,7 +23,7 @@ impl Disconnection {
     }
 
     /// Notes that the entry was found not to be the HAL's, while these subscribers sample.
-    fn note(&self, subscribers: Subscribers, now: Ticks) {
+    pub fn note(&self, subscribers: Subscribers, now: Ticks) {
         let concerned = self.concerned.load(Ordering::Relaxed);
         if concerned == 0 {
             self.since.store(now.0, Ordering::Relaxed);
@@ -39,7 +34,7 @@ impl Disconnection {
     }
 
     /// Notes that the entry is the HAL's. Returns whom that concerns, and since when it was not.
-    fn end(&self) -> Option<(Subscribers, Ticks)> {
+    pub fn end(&self) -> Option<(Subscribers, Ticks)> {
         let concerned = Subscribers::from_bits(self.concerned.load(Ordering::Relaxed));
         self.concerned.store(0, Ordering::Relaxed);
         self.untold.store(0, Ordering::Relaxed);
@@ -63,29 +58,4 @@ impl Disconnection {
 pub fn remove(set: &AtomicU8, subscriber: Subscriber) {
     let alone = Subscribers::default().with(subscriber).bits();
     set.store(set.load(Ordering::Relaxed) & !alone, Ordering::Relaxed);
-}
-
-impl Sampler {
-    /// Unmasks the entry of the local vector table of the current processor, on which counters interrupt. If the entry
-    /// is not the HAL's, it is left alone, and every session that needs the interrupt gets a record of that; and
-    /// another one once the entry is the HAL's again. Returns whether a ring has become half full.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub(super) fn connect(current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
-        if lvt_pmi::enable(current.cpu()).is_err() {
-            per_cpu.disconnection.note(per_cpu.interrupt_subscribers(), now);
-            let record = stopped(StopKind::Disconnected, current.index(), now);
-            return per_cpu.push_untold(per_cpu.disconnection.untold(), &record);
-        }
-        per_cpu.disconnection.end().is_some_and(|(concerned, since)| {
-            let record = paused(PauseKind::Reconnected, current.index(), now, now.since(since));
-            per_cpu.push_to(concerned, &record)
-        })
-    }
-
-    /// Returns whether counters of the driver or the Debug Store interrupt on the current processor.
-    pub(super) fn is_interrupting(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) -> bool {
-        per_cpu.has_ds_buffers() || !self.hal.cpu_counters(current.index()).active.interrupting.is_empty()
-    }
 }

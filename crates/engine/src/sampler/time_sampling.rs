@@ -1,4 +1,4 @@
-//! Sampling by time: what runs when a timer expires.
+//! Sampling by time: which expiries of a timer count for a session on a processor.
 //!
 //! A timer of the kernel expires with the clock interrupt, which may come less often than the interval, late, or once
 //! for several expiries. Therefore measured time says how many samples are due, and a sample that no expiry came for is
@@ -6,13 +6,6 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use pmu::{Cpu, CurrentCpu, Source};
-use protocol::{CounterKind, CounterSample, SampleRecord};
-
-use super::per_cpu::PerCpuSampling;
-use super::sample_stats::TIME_STATS;
-use super::subscriptions::{Subscriber, Subscribers};
-use super::{Deferred, Interrupted, Sampler};
 use crate::time::{Duration100ns, Ticks};
 
 /// The time by which one session samples on one processor. The processor writes it at PROFILE_LEVEL, or the session
@@ -41,7 +34,7 @@ impl TimeSampling {
     }
 
     /// Excludes the duration of a sleep that ends now from the time.
-    fn exclude(&self, slept: Ticks, now: Ticks) {
+    pub fn exclude(&self, slept: Ticks, now: Ticks) {
         let begun = self.begun.load(Ordering::Relaxed).saturating_add(slept.0).min(now.0);
         self.begun.store(begun, Ordering::Relaxed);
     }
@@ -51,14 +44,15 @@ impl TimeSampling {
         self.interval() != 0
     }
 
-    fn interval(&self) -> u32 {
+    /// Returns the interval in units of 100 ns; 0 if the session does not sample by time.
+    pub fn interval(&self) -> u32 {
         u32::try_from(self.interval.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
     }
 
     /// Returns whether an expiry at `now` counts, after `so_far` that have. It does if more intervals are over, or if
     /// half of one is over since the last: expiries come a little early or late, and timers of other sessions expire
     /// more often. No more than one expiry counts ahead of time.
-    fn take(&self, so_far: u64, now: Ticks, clock: u64) -> bool {
+    pub fn take(&self, so_far: u64, now: Ticks, clock: u64) -> bool {
         let interval = self.interval.load(Ordering::Relaxed);
         if interval == 0 {
             return false;
@@ -76,105 +70,6 @@ impl TimeSampling {
 /// Returns the number of intervals of 100 ns units in a duration.
 pub fn intervals(time: Duration100ns, interval: u32) -> u64 {
     time.0 / u64::from(interval.max(1))
-}
-
-impl Sampler {
-    /// Counts an expiry of the timer of the current processor at `now`. Returns the sessions that take a sample of it,
-    /// by [`sample_time`](Self::sample_time), and whether a ring has become half full. While the processor is
-    /// throttled, there are none.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn expire(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) -> (Subscribers, bool) {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return (Subscribers::default(), false) };
-        // Without a counter that is sampled, nothing else ends the pauses.
-        let watermark_hit = per_cpu.throttle.is_over(now, self.nominal_tick()) && self.resume_at(current, per_cpu, now);
-        // Nothing ticks there either.
-        self.follow_trace_sessions(per_cpu);
-        let is_paused = per_cpu.throttle.is_time_waiting();
-        let mut due = Subscribers::default();
-        for (subscriber, producer) in per_cpu.producers() {
-            producer.try_with(|producer| {
-                let Some(stats) = producer.side().of(TIME_STATS) else { return };
-                if producer.side().time().take(stats.read().overflows(), now, self.clock) {
-                    if is_paused {
-                        stats.throttle();
-                    } else {
-                        due = due.with(subscriber);
-                    }
-                }
-            });
-        }
-        (due, watermark_hit)
-    }
-
-    /// Delivers a sample of an expiry at `begin` to the sessions that are `due`. Reads `clock` at the end.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn sample_time(
-        &self,
-        current: CurrentCpu<'_, impl Cpu>,
-        due: Subscribers,
-        begin: Ticks,
-        clock: impl Fn() -> Ticks,
-        interrupted: &Interrupted,
-    ) -> Deferred {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return Deferred::default() };
-        let mut watermark_hit = false;
-        let cookie = per_cpu.next_cookie();
-        for subscriber in due.iter() {
-            let interval = per_cpu.with(subscriber, |producer| producer.side().time().interval());
-            // A session that has ended meanwhile has none.
-            let Some(interval) = interval.filter(|interval| *interval != 0) else { continue };
-            let sample = CounterSample {
-                time: begin.0,
-                ip: interrupted.ip,
-                process: interrupted.process,
-                thread: interrupted.thread,
-                processor: current.index().number(),
-                source: Source::TIME.0,
-                interval,
-                kind: CounterKind::Sample,
-                mode: interrupted.mode,
-                pebs_sequence: 0,
-                cookie,
-            };
-            // One event for the expiry, whatever the number of sessions.
-            per_cpu.with_events(|events| events.add_once(TIME_STATS, &sample));
-            watermark_hit |= per_cpu.push(subscriber, TIME_STATS, &SampleRecord::from(sample));
-        }
-        watermark_hit |= self.charge(current, begin, clock());
-        Deferred { reader: watermark_hit, events: per_cpu.has_events() }
-    }
-
-    /// Charges the time from `begin` to `end`, which was not that of an interrupt, to the budget of the current
-    /// processor. Returns whether a ring has become half full.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn charge(&self, current: CurrentCpu<'_, impl Cpu>, begin: Ticks, end: Ticks) -> bool {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
-        let is_spent = per_cpu.has_producers() && per_cpu.throttle.spend(end.since(begin), self.overhead);
-        is_spent && self.pause(current, per_cpu, end)
-    }
-
-    /// Ends the sampling by time of a session on the current processor.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn end_time(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber) {
-        if let Some(per_cpu) = self.per_cpu(current.index()) {
-            per_cpu.with(subscriber, |producer| producer.side().time().end());
-        }
-    }
-
-    /// Excludes a sleep from the time of every session on a processor.
-    pub(super) fn exclude_sleep(per_cpu: &PerCpuSampling, slept: Ticks, now: Ticks) {
-        for (_, producer) in per_cpu.producers() {
-            producer.try_with(|producer| producer.side().time().exclude(slept, now));
-        }
-    }
 }
 
 #[cfg(test)]

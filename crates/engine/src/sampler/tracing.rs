@@ -3,14 +3,8 @@
 //! While no trace session wants the events, an interrupt does nothing for them: it takes the common path. While one
 //! does, it takes the uncommon path, gives its samples a cookie, and notes them here.
 
-use core::sync::atomic::Ordering;
-
-use pmu::{Cpu, CurrentCpu};
 use protocol::trace::{Loss, Sample, SessionStart, SessionStop, cookie};
 use protocol::{CounterSample, Mode};
-
-use super::Sampler;
-use super::per_cpu::PerCpuSampling;
 
 /// Number of counters whose events can wait on a processor. No processor has more than NetBurst with 18 (SDM Vol. 3B,
 /// 21.6.3), and sampling by time takes the place of one.
@@ -157,30 +151,5 @@ impl UnwrittenEvents {
             self.used = last;
         }
         None
-    }
-}
-
-impl Sampler {
-    /// Sets whether events for Event Tracing for Windows are wanted. Each processor takes it over when a session begins
-    /// to sample there, and at its next tick.
-    ///
-    /// # IRQL
-    /// Any.
-    pub fn set_wants_events(&self, wanted: bool) {
-        self.wants_events.store(wanted, Ordering::Relaxed);
-    }
-
-    /// Takes over whether events are wanted.
-    pub(super) fn follow_trace_sessions(&self, per_cpu: &PerCpuSampling) {
-        per_cpu.set_wants_events(self.wants_events.load(Ordering::Relaxed));
-    }
-
-    /// Takes an event of the current processor that was not written yet. The caller writes it below PROFILE_LEVEL, and
-    /// asks for the next one.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn take_event(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<TraceEvent<'static>> {
-        self.per_cpu(current.index())?.with_events(|events| events.take(current.index().number())).flatten()
     }
 }
