@@ -5,7 +5,7 @@
 
 use core::num::NonZeroU64;
 
-use driver_core::{Published, SamplingParts};
+use driver_core::SamplingParts;
 use engine::{ClientId, Interrupted, Sampler, Subscribers, TICKS_PER_SECOND, Ticks};
 use pmu::ProcessorIndex;
 use protocol::{GroupReply, GroupRequest, Mode, ProcessorSet};
@@ -13,64 +13,21 @@ use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
 use crate::cpu;
 use crate::nt::device_object::{self, Keep};
-use crate::nt::dpc::{self, Dpc};
+use crate::nt::dpc;
 use crate::nt::power::Change;
 use crate::nt::system_process::Worker;
 use crate::nt::timers::{FineClock, Timers};
 use crate::nt::trap_frame::TrapFrame;
 use crate::nt::unwind::Scratch;
 use crate::nt::{clock, cpu_dpcs, hal, irp, processors};
-use crate::{tracing, waiting};
+use crate::waker::wake_reader;
+use crate::{sampler, tracing};
 
 /// Units of 100 ns between two ticks.
 const TICK: u32 = 10_000_000 / TICKS_PER_SECOND;
 
 /// The lowest address of the kernel: the canonical addresses with bit 63.
 const KERNEL_SPACE: u64 = 1 << 63;
-
-/// The sampler of the engine.
-static SAMPLER: Published<Sampler> = Published::new();
-
-/// Wakes the thread that serves waiting requests.
-static WAKE: Dpc = Dpc::new(crate::wake);
-
-/// Initializes the DPC. Called once, by DriverEntry.
-pub fn initialize() {
-    WAKE.initialize();
-}
-
-/// Wakes the thread that serves waiting requests, after a ring has become half full, if a request waits.
-///
-/// # IRQL
-/// Any.
-fn wake_reader() {
-    if waiting::is_awaited() {
-        WAKE.queue();
-    }
-}
-
-/// Makes `sampler` serve interrupts, ticks and power changes. It must not move or be dropped before [`withdraw`].
-pub fn publish(sampler: &Sampler) {
-    SAMPLER.publish(sampler);
-}
-
-/// Clears the sampler. Ticks, power changes and requests must have stopped. If the HAL has refused to unregister the
-/// handler, interrupts may still come; those that found the sampler have ended when this returns.
-///
-/// # IRQL
-/// PASSIVE_LEVEL.
-pub fn withdraw() {
-    SAMPLER.withdraw();
-    processors::wait_for_interrupts();
-}
-
-fn sampler() -> Option<&'static Sampler> {
-    // SAFETY: the sampler is withdrawn and then dropped only after the kernel has stopped calling this module: timers,
-    // DPCs and callbacks have ended by then, and so have requests. The I/O manager calls the unload routine, which
-    // withdraws it, only when no handle is open and no request is in progress. If DriverEntry fails, no handle was
-    // open: the device is the last thing that it makes. `withdraw` waits for an interrupt that the HAL still delivers
-    unsafe { SAMPLER.load().as_ref() }
-}
 
 /// Longest wait for a thread that accesses registers below PROFILE_LEVEL, as a part of a second. It takes microseconds,
 /// unless the callback interrupted it on this processor: then it cannot go on before the callback returns.
@@ -81,7 +38,7 @@ const ACCESS_LIMIT: u64 = 2;
 /// # IRQL
 /// At most DISPATCH_LEVEL.
 pub fn power_changed(change: Change) {
-    let Some(sampler) = sampler() else { return };
+    let Some(sampler) = sampler::get() else { return };
     let now = clock::ticks();
     match change {
         Change::Sleep => {
@@ -109,7 +66,7 @@ pub fn power_changed(change: Change) {
 /// # IRQL
 /// PASSIVE_LEVEL, for a request.
 pub fn read_group(wanted: GroupRequest, client: ClientId) -> Option<GroupReply> {
-    let sampler = sampler()?;
+    let sampler = sampler::get()?;
     let mut reply = None;
     cpu::at_high_level(|current| reply = sampler.read_group(current, clock::ticks, client, wanted));
     reply
@@ -206,7 +163,7 @@ impl SamplingParts for Ending {
 /// # IRQL
 /// PROFILE_LEVEL.
 unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
-    let Some(sampler) = sampler() else { return };
+    let Some(sampler) = sampler::get() else { return };
     // SAFETY: null, or the trap frame that the HAL lends for the duration of the call
     let frame = unsafe { frame.as_ref() };
     // Without a frame the counters must still be rearmed, or they would stop; the sample gets address 0 in kernel mode.
@@ -231,19 +188,12 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
     };
 }
 
-/// Adopts whether a trace session wants events.
-pub fn follow_trace_sessions() {
-    if let Some(sampler) = sampler() {
-        sampler.set_wants_events(tracing::wants_samples());
-    }
-}
-
 /// Writes the events of the current processor, and charges the time to its budget.
 ///
 /// # IRQL
 /// DISPATCH_LEVEL.
 pub fn write_events() {
-    let Some(sampler) = sampler() else { return };
+    let Some(sampler) = sampler::get() else { return };
     let begin = clock::ticks();
     loop {
         let mut event = None;
@@ -266,7 +216,7 @@ pub fn write_events() {
 /// DISPATCH_LEVEL.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the timers pass the memory of each, which is empty here")]
 fn tick(_memory: &()) {
-    let Some(sampler) = sampler() else { return };
+    let Some(sampler) = sampler::get() else { return };
     cpu::at_high_level(|current| {
         let deferred = sampler.tick(current, clock::ticks());
         if deferred.reader {
@@ -335,7 +285,7 @@ impl SamplingByTime {
 /// # IRQL
 /// DISPATCH_LEVEL.
 fn time_expired(scratch: &Scratch) {
-    let Some(sampler) = sampler() else { return };
+    let Some(sampler) = sampler::get() else { return };
     let begin = clock::ticks();
     cpu::at_high_level(|current| sampler.rotate(current, clock::ticks));
     sample_by_time(sampler, scratch, begin);

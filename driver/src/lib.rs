@@ -15,8 +15,10 @@ mod interrupt;
 mod kernel;
 mod layout;
 mod nt;
+mod sampler;
 mod tracing;
 mod waiting;
+mod waker;
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -90,7 +92,7 @@ const fn decimal(text: &str) -> u16 {
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTSTATUS {
     black_box(&IDENTITY); // without a use, the linker drops it
     ENGINE.initialize();
-    interrupt::initialize();
+    waker::initialize();
     if create_engine(registry_path).is_none() {
         return STATUS_INSUFFICIENT_RESOURCES;
     }
@@ -120,7 +122,7 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNI
 fn create_engine(registry_path: PCUNICODE_STRING) -> Option<()> {
     let kernel = Kernel::new(registry_path)?;
     let engine = Engine::new(kernel, VERSION).ok()?;
-    interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
+    sampler::publish(engine.sampler()); // a separate allocation: the engine may move
     *ENGINE.lock() = Some(engine);
     Some(())
 }
@@ -207,6 +209,6 @@ impl Parts for Driver {
     }
 
     fn withdraw(&self) {
-        interrupt::withdraw();
+        sampler::withdraw();
     }
 }

@@ -5,9 +5,10 @@ use protocol::trace::EventId;
 use zerocopy::IntoBytes;
 
 use crate::nt::etw::Provider;
+use crate::sampler;
 
 /// The provider. It exists from [`register`] to [`unregister`].
-static PROVIDER: Provider = Provider::new(crate::interrupt::follow_trace_sessions);
+static PROVIDER: Provider = Provider::new(follow_trace_sessions);
 
 /// Registers the provider. Without it, the driver works and writes no events.
 ///
@@ -24,6 +25,13 @@ pub fn register() {
 /// PASSIVE_LEVEL.
 pub fn unregister() {
     PROVIDER.unregister();
+}
+
+/// Adopts whether a trace session wants events.
+fn follow_trace_sessions() {
+    if let Some(sampler) = sampler::get() {
+        sampler.set_wants_events(wants_samples());
+    }
 }
 
 /// Returns whether a trace session wants samples or losses.

@@ -1,16 +1,13 @@
 //! Requests that wait until enough samples are available.
 
 use engine::{ClientId, Completion, Engine, Samples};
-use sample_ring::Armed;
 use wdk_sys::NTSTATUS;
 
 use crate::kernel::Kernel;
 use crate::nt::clock;
 use crate::nt::irp::Request;
 use crate::nt::pending::{PENDING, STATUS_DEVICE_BUSY, STATUS_PENDING};
-
-/// Whether a request waits. Changed under the engine's lock.
-static WAITING: Armed = Armed::new();
+use crate::waker::WAITING;
 
 /// Units of 100 ns in a millisecond.
 const MILLISECOND: u64 = 10_000;
@@ -44,14 +41,6 @@ pub fn go_on(engine: &mut Engine<Kernel>) -> Option<u64> {
         request.complete(done.status.into(), done.information);
         None
     })
-}
-
-/// Returns whether a request waits for a ring that has just become half full.
-///
-/// # IRQL
-/// Any.
-pub fn is_awaited() -> bool {
-    WAITING.is_armed()
 }
 
 /// Cancels the waiting requests of a client, or of all clients.
