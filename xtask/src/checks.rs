@@ -9,11 +9,9 @@ use anyhow::{Context, Error, Result, bail};
 
 use crate::{
     artifacts::{self, Group},
-    command_line::Extras,
+    command_line::{Extras, InterruptArguments},
     demo::{self, DemoProcessors},
-    elevated,
-    interrupts::{self, InterruptArguments},
-    lab, package, prerequisites,
+    elevated, interrupts, lab, package, prerequisites,
     program::{self, CONSUMERS, FUZZ, VM},
     run,
     workspace::Workspace,

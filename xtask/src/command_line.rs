@@ -2,6 +2,7 @@
 //! the code for, so that help, errors and documents are the same for all.
 
 mod fuzz;
+mod interrupts;
 mod mutate;
 mod package;
 mod vm;
@@ -13,11 +14,11 @@ use cpuid_dumps::CpuIdentity;
 
 pub use self::{
     fuzz::{AddArguments, DriverArguments, FilesArguments, FuzzTarget, RequestArguments},
+    interrupts::InterruptArguments,
     mutate::MutateArguments,
     package::{Extras, Repository},
     vm::VmArguments,
 };
-use crate::interrupts::InterruptArguments;
 
 /// Build, test and show halprof. On Debian, missing packages are listed and installed first.
 #[derive(Parser)]

@@ -3,27 +3,11 @@
 use std::thread;
 
 use anyhow::{Result, anyhow, ensure};
-use clap::Args;
-use cpuid_dumps::CpuIdentity;
 
-use crate::{demo, run, workspace::Workspace};
+use crate::{command_line::InterruptArguments, demo, run, workspace::Workspace};
 
 /// The processors if none is named: an Intel and an AMD one.
 const IDENTITIES: [&str; 2] = ["skylake-6600k", "zen4-7700x"];
-
-/// What to interrupt.
-#[derive(Args, Default)]
-pub struct InterruptArguments {
-    /// Name of the processor that the model simulates, instead of an Intel and an AMD one
-    #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::parse_name)]
-    identity: Option<&'static CpuIdentity>,
-    /// The call into the driver, such as `start` or `tick`, instead of all
-    #[arg(long, value_name = "NAME")]
-    scenario: Option<String>,
-    /// The seed of what is chosen at random
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
-}
 
 /// Builds what is missing and interrupts the driver. Each processor has a Wine prefix of its own, so that they run at
 /// the same time.

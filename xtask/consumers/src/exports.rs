@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{images, install, stacks, two_cpus};
+use super::{client::Client, images, install, stacks, two_cpus};
 use xtask::{files, prerequisites, run, workspace::Workspace};
 
 /// The packages of npm, with their releases. Firefox's own code needs a newer node than Debian has.
@@ -68,20 +68,6 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     browser(workspace, &modules, &folder)?;
     println!("pprof and inferno found the events of {} modules", wanted.len());
     Ok(())
-}
-
-/// The native client, which reads recordings on any system.
-pub struct Client {
-    program: PathBuf,
-    /// The folder of the recordings and of the exports.
-    pub folder: PathBuf,
-}
-
-impl Client {
-    /// Runs the client in its folder and returns what it printed.
-    pub fn run(&self, words: &[&str]) -> Result<String> {
-        run::output(Command::new(&self.program).args(words).current_dir(&self.folder))
-    }
 }
 
 /// Returns the events of each module in the report.

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::exports::Client;
+use super::client::Client;
 use xtask::{files, run, workspace::Workspace};
 
 /// The release of numpy, and its wheel for Windows.

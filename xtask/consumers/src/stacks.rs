@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::exports::Client;
+use super::client::Client;
 use xtask::{run, workspace::Workspace};
 
 /// Number of samples, of their addresses, and of the frames of each.

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path, process::Command};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::exports::Client;
+use super::client::Client;
 use xtask::{artifacts, demo, files, package, run, workspace::Workspace};
 
 /// Packages of PyPI with their releases.

@@ -14,12 +14,6 @@ use syn::{
 
 use super::mutant::{Genre, Mutant};
 
-/// Source of the crate that tells which mutant is active.
-pub const SWITCH_CRATE: &str = include_str!("switch_crate.rs");
-
-/// Its manifest.
-pub const SWITCH_MANIFEST: &str = "[package]\nname = \"mutation-switch\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
-
 const IS_ACTIVE: &str = "::mutation_switch::is_active";
 
 /// Text around a part of the source. Of two with the same part, the later one is inside.

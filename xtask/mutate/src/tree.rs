@@ -11,10 +11,13 @@ use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use xtask::{files, run, workspace::Workspace};
 
-use super::{
-    results::Sources,
-    switch::{SWITCH_CRATE, SWITCH_MANIFEST},
-};
+use super::results::Sources;
+
+/// Source of the crate that tells which mutant is active.
+const SWITCH_CRATE: &str = include_str!("switch_crate.rs");
+
+/// Its manifest.
+const SWITCH_MANIFEST: &str = "[package]\nname = \"mutation-switch\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
 
 /// The copy. Unchanged files keep their timestamps, so that little is rebuilt.
 pub struct Tree {

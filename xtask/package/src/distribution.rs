@@ -9,56 +9,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::{CLIENT, SECOND_NAME, archive, winget};
+use crate::{
+    CLIENT, SECOND_NAME, archive,
+    release::{DESCRIPTION, NOTES, PRODUCT, Release, address, archive_name, folder},
+    winget,
+};
 use sha2::{Digest, Sha256};
 use xtask::{command_line::Repository, files, workspace::Workspace};
-
-/// The name of the product.
-const PRODUCT: &str = "halprof";
-
-/// What the product is, in a line.
-pub const DESCRIPTION: &str = "Counts and samples hardware performance events on Windows, with a kernel driver";
-
-/// What a package manager shows after it has installed the client.
-pub const NOTES: &str = "Run `halprof install` from an elevated prompt to install the driver, and `halprof uninstall` \
-                         before you remove the package. windows.md describes the settings of Windows that it needs.";
-
-/// A release of the product.
-pub struct Release {
-    pub repository: Repository,
-    pub version: String,
-    /// SHA-256 of the zip file, in lower case.
-    pub hash: String,
-}
-
-impl Release {
-    /// Returns the address of the repository.
-    pub fn home(&self) -> String {
-        format!("https://github.com/{}/{}", self.repository.owner, self.repository.name)
-    }
-
-    /// Returns the address of the zip file.
-    pub fn address(&self) -> String {
-        address(&self.home(), &self.version)
-    }
-
-    /// Returns the only folder at the root of the zip file.
-    pub fn folder(&self) -> String {
-        folder(&self.version)
-    }
-}
-
-fn address(home: &str, version: &str) -> String {
-    format!("{home}/releases/download/v{version}/{}", archive_name(version))
-}
-
-fn folder(version: &str) -> String {
-    format!("{PRODUCT}-{version}")
-}
-
-fn archive_name(version: &str) -> String {
-    format!("{PRODUCT}-{version}-x86_64.zip")
-}
 
 /// Makes the zip file of the package and the manifests, replacing earlier ones.
 pub fn make(workspace: &Workspace, repository: &Repository) -> Result<PathBuf> {

@@ -13,6 +13,7 @@ mod distribution;
 mod inf;
 #[cfg(test)]
 mod recording_profile;
+mod release;
 mod reproducible;
 mod submission;
 mod symbols;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     CLIENT, SECOND_NAME,
-    distribution::{DESCRIPTION, NOTES, Release},
+    release::{DESCRIPTION, NOTES, Release},
 };
 
 /// Version of the schema: the first with `ArchiveBinariesDependOnPath` is 1.9.0.

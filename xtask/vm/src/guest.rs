@@ -68,9 +68,29 @@ impl Call {
     pub fn line(&self) -> String {
         let program =
             self.program.strip_prefix(ROOT).map_or(self.program.as_str(), |rest| rest.trim_start_matches('\\'));
-        let words = self.arguments.iter().map(|word| super::powershell::windows_argument(word));
+        let words = self.arguments.iter().map(|word| windows_argument(word));
         std::iter::once(program.to_owned()).chain(words).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns an argument as CommandLineToArgvW and the C runtime read it.
+pub fn windows_argument(word: &str) -> String {
+    if !word.is_empty() && !word.contains([' ', '\t', '"']) {
+        return word.to_owned();
+    }
+    let mut line = String::from("\"");
+    let mut backslashes = 0;
+    for character in word.chars() {
+        if character == '"' {
+            // Backslashes before a quote are escapes, and so is one more for the quote itself.
+            line.extend(std::iter::repeat_n('\\', backslashes + 1));
+        }
+        backslashes = if character == '\\' { backslashes + 1 } else { 0 };
+        line.push(character);
+    }
+    line.extend(std::iter::repeat_n('\\', backslashes));
+    line.push('"');
+    line
 }
 
 /// What a program did that ran to its end.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use base64ct::{Base64, Encoding};
 use serde::Deserialize;
 
-use super::guest::{Call, Failure, Ran};
+use super::guest::{Call, Failure, Ran, windows_argument};
 
 /// Begins the line with the result.
 const MARK: &str = "halprof-vm ";
@@ -33,26 +33,6 @@ pub fn literal(text: &str) -> String {
 /// Returns a pipeline that writes its strings as they are. PowerShell itself may break long lines.
 pub fn printed(pipeline: &str) -> String {
     format!("{pipeline}|ForEach-Object{{[Console]::Out.WriteLine($_)}}")
-}
-
-/// Returns an argument as CommandLineToArgvW and the C runtime read it.
-pub fn windows_argument(word: &str) -> String {
-    if !word.is_empty() && !word.contains([' ', '\t', '"']) {
-        return word.to_owned();
-    }
-    let mut line = String::from("\"");
-    let mut backslashes = 0;
-    for character in word.chars() {
-        if character == '"' {
-            // Backslashes before a quote are escapes, and so is one more for the quote itself.
-            line.extend(std::iter::repeat_n('\\', backslashes + 1));
-        }
-        backslashes = if character == '\\' { backslashes + 1 } else { 0 };
-        line.push(character);
-    }
-    line.extend(std::iter::repeat_n('\\', backslashes));
-    line.push('"');
-    line
 }
 
 /// Returns the script that runs a program, ends it after `limit`, and returns the line with its result.
