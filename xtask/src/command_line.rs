@@ -193,7 +193,7 @@ mod tests {
 
     const TASKS: &str = include_str!("../../Makefile.toml");
 
-    const DOCUMENTS: [(&str, &str); 9] = [
+    const DOCUMENTS: [(&str, &str); 10] = [
         ("README.md", include_str!("../../README.md")),
         ("CONTRIBUTING.md", include_str!("../../CONTRIBUTING.md")),
         ("CHANGELOG.md", include_str!("../../CHANGELOG.md")),
@@ -203,6 +203,7 @@ mod tests {
         ("docs/release.md", include_str!("../../docs/release.md")),
         ("docs/security.md", include_str!("../../docs/security.md")),
         ("docs/etw.md", include_str!("../../docs/etw.md")),
+        ("docs/guide/README.md", include_str!("../../docs/guide/README.md")),
     ];
 
     fn tasks() -> BTreeMap<String, Value> {

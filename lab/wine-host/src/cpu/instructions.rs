@@ -13,8 +13,8 @@ use bench_protocol::{Instruction, Violation};
 use model::GeneralProtection;
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// The replacement of what does not fault and the lab [replaces](Replaced). All instructions here are two bytes long, except
-/// [`MOV_FROM_CONTROL`].
+/// The replacement of what does not fault and the lab [replaces](Replaced). All instructions here are two bytes long,
+/// except [`MOV_FROM_CONTROL`].
 pub const UD2: [u8; 2] = [0x0F, 0x0B];
 const RDMSR: [u8; 2] = [0x0F, 0x32];
 const WRMSR: [u8; 2] = [0x0F, 0x30];
