@@ -16,7 +16,8 @@ pub struct Filter {
     pub core_type: Option<u32>,
     /// Selects only samples in these processes.
     pub processes: Option<BTreeSet<ProcessKey>>,
-    /// Selects processors, threads and time. [`Contents::read_slice`](crate::Contents::read_slice) counts only the samples of a slice.
+    /// Selects processors, threads and time. [`Contents::read_slice`](crate::Contents::read_slice) counts only the
+    /// samples of a slice.
     pub slice: Slice,
     /// Selects only samples in modules of which one of these matches the file name; empty selects all modules.
     pub modules: Vec<NamePattern>,
