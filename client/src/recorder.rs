@@ -136,6 +136,8 @@ pub struct Recorder<'a, 'b> {
     /// For threads that are started later.
     sender: Sender<Event>,
     sightings: Arc<Sightings>,
+    /// The number by which the recording names each event of the session.
+    numbers: Vec<u32>,
     scanner: Option<JoinHandle<()>>,
     fetch_state: Arc<FetchState>,
     fetcher: Option<JoinHandle<()>>,
@@ -272,6 +274,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
             events,
             sender,
             sightings,
+            numbers: numbers(session),
             scanner: Some(thread::spawn(move || scanner.run())),
             fetch_state: Arc::default(),
             fetcher: None,
@@ -307,6 +310,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
         let file = self.file.as_ref().and_then(|file| file.sender.clone());
         let fetcher = Fetcher {
             stream,
+            events: self.numbers.clone(),
             receiver: match self.trace.as_ref().and_then(RunningTrace::input) {
                 Some(joiner) => Some(SampleReceiver::Joiner(joiner)),
                 None => file.map(SampleReceiver::File),
@@ -460,10 +464,16 @@ impl<'a> RecordedFile<'a> {
     }
 }
 
-/// Converts the final counts of a session for the file.
-pub fn counts(records: &[CountRecord]) -> Vec<Count> {
+/// Returns the number by which the file names each event of a session.
+pub fn numbers(session: &Session) -> Vec<u32> {
+    session.events.iter().map(|event| event.source).collect()
+}
+
+/// Converts the final counts of a session for the file, which names its events by `numbers`.
+pub fn counts(records: &[CountRecord], numbers: &[u32]) -> Vec<Count> {
     let count = |record: &CountRecord| {
-        let CountRecord { source, modes, processor, count, samples, lost, throttled, .. } = *record;
+        let CountRecord { source, modes, processor, count, samples, lost, throttled, index, .. } = *record;
+        let source = numbers.get(index as usize).copied().unwrap_or(source);
         Count { source, modes, processor, count, samples, lost, throttled, disturbed: disturbance::recorded(record) }
     };
     records.iter().map(count).collect()

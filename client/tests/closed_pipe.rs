@@ -41,7 +41,7 @@ fn record(path: &Path) {
         process: 8,
         thread: 9,
         processor: 0,
-        source: CYCLES,
+        event: CYCLES,
         interval: 65_536,
         kind: CounterKind::Sample,
         mode: Mode::User,

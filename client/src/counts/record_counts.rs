@@ -96,7 +96,8 @@ mod tests {
     fn branch() -> SampleRecord {
         let (process, thread, kind, mode) = (UNKNOWN, UNKNOWN, BranchKind::Branch, Mode::User);
         let (prediction, source) = (Prediction::NotReported, BRANCHES);
-        BranchRecord { time: 1, from: 3, process, thread, processor: 0, source, prediction, kind, mode, to: 4 }.into()
+        BranchRecord { time: 1, from: 3, process, thread, processor: 0, event: source, prediction, kind, mode, to: 4 }
+            .into()
     }
 
     #[test]

@@ -41,7 +41,6 @@ fn with_options(refusal: &Refusal) -> Option<String> {
         }
         ErrorCode::NothingSampled => ".\\client record   (starts a session that samples)".to_owned(),
         ErrorCode::PreciseOnly => ".\\client record -e with :p behind the event".to_owned(),
-        ErrorCode::SameNumber => "the other off-core event (0xbb instead of 0xb7), or .\\client stat".to_owned(),
         ErrorCode::NotReadable => ".\\client read, which reads every session".to_owned(),
         ErrorCode::NoDebugStore => match refusal.missing_feature() {
             Some(MissingFeature::NoModes) => "the same without --user and --kernel".to_owned(),

@@ -48,14 +48,26 @@ pub fn named(record: &CountRecord) -> String {
 pub fn sample(process: u32, time: u64) -> SampleRecord {
     let (kind, mode) = (CounterKind::Sample, Mode::User);
     let (ip, thread, processor, source, interval, pebs_sequence) = (0x40_1000, 8, 0, 0x13, 65_536, 0);
-    CounterSample { time, ip, process, thread, processor, source, interval, kind, mode, pebs_sequence, cookie: 0 }
-        .into()
+    CounterSample {
+        time,
+        ip,
+        process,
+        thread,
+        processor,
+        event: source,
+        interval,
+        kind,
+        mode,
+        pebs_sequence,
+        cookie: 0,
+    }
+    .into()
 }
 
 /// Creates a precise sample of the same instruction.
 pub fn precise_sample(process: u32, kind: PreciseKind) -> SampleRecord {
     let (time, ip, thread, processor, source, interval, mode) = (1, 0x40_1000, 8, 0, 0x13, 65_536, Mode::User);
-    PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number: 0 }.into()
+    PreciseSample { time, ip, process, thread, processor, event: source, interval, kind, mode, number: 0 }.into()
 }
 
 /// Creates a module of 4 KiB without a file.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use protocol::{ALL_SOURCES, Mode, modes};
+use protocol::{ALL_EVENTS, Mode, modes};
 use recording::{Count, Summary};
 use report::{Contents, LossStats, SampledSource};
 use serde::Serialize;
@@ -167,7 +167,7 @@ fn losses(
         one.changed_register = one.changed_register.take().or(changed);
     }
     for (source, processor, stats) in records {
-        let source = if source == ALL_SOURCES { sampled.source } else { source };
+        let source = if source == ALL_EVENTS { sampled.source } else { source };
         if !is_it(source, processor) {
             continue;
         }

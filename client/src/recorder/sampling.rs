@@ -257,9 +257,10 @@ impl Sampling<'_> {
             (End::Interrupted | End::NoMoreSamples, Some(child)) => wait_for_end(child, system),
             (End::Interrupted | End::NoMoreSamples, None) => None,
         };
+        let numbers = recorder::numbers(&session);
         let mut summary = Summary {
             elapsed: u64::try_from(elapsed.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(u64::MAX),
-            counts: recorder::counts(&records),
+            counts: recorder::counts(&records, &numbers),
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
             kept: None,
@@ -338,6 +339,17 @@ pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }
 
+/// Returns the number by which a recording names an event: its KPROFILE_SOURCE, or a number of its own if another event
+/// of the session has the same and differs in what the number does not say.
+fn number_in_recording(events: &[EventRequest], index: usize) -> u32 {
+    /// No source has a number from this on, except [`protocol::ALL_EVENTS`].
+    const FIRST_OWN: u32 = 0xFFFF_0000;
+    let Some(event) = events.get(index) else { return protocol::ALL_EVENTS };
+    let differs =
+        |other: &EventRequest| other.source == event.source && (other.event, other.extra) != (event.event, event.extra);
+    if events.iter().any(differs) { FIRST_OWN | u32::try_from(index).unwrap_or_default() } else { event.source }
+}
+
 fn session_block(
     plan: &SamplingPlan,
     processors: Vec<u32>,
@@ -349,8 +361,8 @@ fn session_block(
     let sources = connection.sources()?;
     let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let event = |event: &EventRequest| RecordedEvent {
-        source: event.source,
+    let event = |(index, event): (usize, &EventRequest)| RecordedEvent {
+        source: number_in_recording(events, index),
         name: sources.name_of(event.source, event.core_type, (event.event, event.extra)),
         modes: event.modes,
         interval: event.interval,
@@ -373,7 +385,7 @@ fn session_block(
         core_types: connection.core_types()?.iter().map(core_type).collect(),
         processors,
         batch: if events.iter().any(is_precise) { header.batch.max(1) } else { 0 },
-        events: events.iter().map(event).collect(),
+        events: events.iter().enumerate().map(event).collect(),
         part: 0,
     })
 }

@@ -29,7 +29,7 @@ use crate::rounds::{Counted, Placed, Placer, Unplaced};
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
-use request::{check, check_numbers, how_to_serve, named_core_type, within};
+use request::{check, how_to_serve, named_core_type, within};
 use sample_ring::Slot;
 
 /// The client that starts a session.
@@ -109,7 +109,6 @@ impl<M: Platform> Planner<'_, M> {
                 state: EventState::Running,
             })?;
         }
-        check_numbers(&planned)?;
         self.check_conflict(for_threads, &planned, reply)?;
         if let Some(again) = planned.iter().filter(|event| event.is_sampled_by_time()).nth(1) {
             return Err(invalid(ErrorCode::BadModes, again.modes.into()).source(again.source));
@@ -301,16 +300,18 @@ impl<M: Platform> Planner<'_, M> {
         self.add_ring(session, processor)
     }
 
-    /// Adds the ring of a processor to a session that samples.
+    /// Adds the ring of the processor that was added last to a session that samples.
     fn add_ring(&self, session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
         let Some(mut rings) = session.rings.take() else { return Ok(()) };
-        let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
-            Place::Counter(counter) if event.sampled => Some((counter, event.source)),
-            Place::Branches => Some((BRANCH_STATS, event.source)),
-            Place::Time { .. } if event.sampled => Some((TIME_STATS, event.source)),
+        let places =
+            session.places.get(session.places.len().saturating_sub(session.events.len())..).unwrap_or_default();
+        let sampled = |(index, (event, place)): (u32, (&Event, &Place))| match place {
+            Place::Counter(counter) if event.sampled => Some((*counter, index)),
+            Place::Branches => Some((BRANCH_STATS, index)),
+            Place::Time { .. } if event.sampled => Some((TIME_STATS, index)),
             _ => None,
         };
-        let counters = session.running(processor, EventFilter::ALL).filter_map(sampled);
+        let counters = (0..).zip(session.events.iter().zip(places)).filter_map(sampled);
         let memory = rings.bytes_of_each().and_then(|bytes| self.context.platform.ring_memory(processor, bytes));
         let added = try_collect(counters, session.events.len())
             .and_then(|counters| rings.add(processor, &counters, memory.ok_or(NO_MEMORY)?));

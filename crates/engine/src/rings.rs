@@ -35,8 +35,8 @@ struct Ring {
     samples: Consumer<SampleRecord, CpuSampleStats>,
     /// Number of samples delivered.
     delivered: u64,
-    /// Each counter of the session there, `BRANCH_STATS` for branches and `TIME_STATS` for time, with its source and
-    /// the number of lost samples that have been reported.
+    /// Each counter of the session there, `BRANCH_STATS` for branches and `TIME_STATS` for time, with the index of
+    /// its event and the number of lost samples that have been reported.
     events: Vec<(u8, u32, u64)>,
 }
 
@@ -74,11 +74,15 @@ impl Rings {
         sample_ring::bytes::<SampleRecord>(self.records as usize)
     }
 
-    /// Adds the ring of the next processor, in this memory, with the counters sampled there and their sources.
+    /// Adds the ring of the next processor, in this memory, with the counters sampled there and the indexes of
+    /// their events.
     pub fn add(&mut self, processor: ProcessorIndex, counters: &[(u8, u32)], memory: Memory) -> Result<(), Refusal> {
         let (producer, samples) =
             sample_ring::channel_in(memory, self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
-        let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
+        for (counter, event) in counters {
+            samples.side().set_event(*counter, *event);
+        }
+        let events = try_collect(counters.iter().map(|(counter, event)| (*counter, *event, 0)), counters.len())?;
         let slot = Slot::empty();
         // The slot is new, so it is empty.
         let _ = slot.try_put(producer);
@@ -169,12 +173,12 @@ impl Ring {
         sum
     }
 
-    /// Events with lost samples that have not been reported yet: index, source, number of lost samples.
+    /// Events with lost samples that have not been reported yet: place in `events`, index, number of lost samples.
     fn unreported(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
         let stats = self.samples.side();
-        self.events.iter().enumerate().filter_map(|(index, (counter, source, reported))| {
+        self.events.iter().enumerate().filter_map(|(place, (counter, event, reported))| {
             let lost = stats.of(*counter)?.read().lost;
-            Some((index, *source, lost - reported)).filter(|(.., unreported)| *unreported > 0)
+            Some((place, *event, lost - reported)).filter(|(.., unreported)| *unreported > 0)
         })
     }
 
@@ -186,9 +190,9 @@ impl Ring {
         });
         self.delivered += written;
         while reply.room::<SampleRecord>() > 0 {
-            let Some((index, source, lost)) = self.unreported().next() else { break };
-            reply.push(&SampleRecord::from(LostRecord::new(now.0, self.processor.number(), source, lost)));
-            if let Some((.., so_far)) = self.events.get_mut(index) {
+            let Some((place, event, lost)) = self.unreported().next() else { break };
+            reply.push(&SampleRecord::from(LostRecord::new(now.0, self.processor.number(), event, lost)));
+            if let Some((.., so_far)) = self.events.get_mut(place) {
                 *so_far += lost;
             }
         }

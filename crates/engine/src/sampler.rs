@@ -225,7 +225,7 @@ impl Sampler {
                 process: interrupted.process,
                 thread: interrupted.thread,
                 processor: current.index().number(),
-                source,
+                event: 0,
                 interval,
                 kind: CounterKind::Sample,
                 mode: interrupted.mode,
@@ -233,7 +233,7 @@ impl Sampler {
                 cookie,
             };
             if SPECIAL {
-                per_cpu.with_events(|events| events.add_sample(counter, &sample));
+                per_cpu.with_events(|events| events.add_sample(counter, source, &sample));
             }
             watermark_hit |= per_cpu.deliver(subscriptions, counter, &SampleRecord::from(sample));
         }

@@ -88,7 +88,7 @@ impl Refusal {
     fn of_facility(&self, cause: ErrorCode) -> String {
         let Self { source, header, sessions, .. } = self;
         match cause {
-            ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent | ErrorCode::SameNumber => {
+            ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent => {
                 extra::sentence(cause, source, header)
             }
             ErrorCode::ThreadProfilingTaken
@@ -244,8 +244,7 @@ impl Refusal {
                 | ErrorCode::BadBuffer
                 | ErrorCode::BadCounters
                 | ErrorCode::PreciseOnly
-                | ErrorCode::BadEvent
-                | ErrorCode::SameNumber,
+                | ErrorCode::BadEvent,
             ) => ErrorKind::InvalidInput,
             Some(ErrorCode::HandlerRefused) => ErrorKind::InterruptTaken,
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
@@ -276,12 +275,9 @@ impl Refusal {
             Some(ErrorCode::OtherThread) => {
                 "one CPU of each core, or fewer events at once, or hyper-threading off".to_owned()
             }
-            Some(
-                cause @ (ErrorCode::ExtraRegisterTaken
-                | ErrorCode::PreciseOnly
-                | ErrorCode::BadEvent
-                | ErrorCode::SameNumber),
-            ) => extra::remedy(cause),
+            Some(cause @ (ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent)) => {
+                extra::remedy(cause)
+            }
             Some(ErrorCode::GroupTooLarge) => format!("\"{{{}}}\", or the events without braces", self.part.join(",")),
             Some(ErrorCode::NoMemory) => "fewer sources or fewer processors at once".to_owned(),
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => ".\\client status   (lists what runs)".to_owned(),

@@ -114,33 +114,31 @@ pub enum ErrorCode {
     PreciseOnly = 42,
     /// Fields of an event contradict each other or are undefined; `detail[0]` = the bits of the event.
     BadEvent = 43,
-    /// Two sampled events of the session have the number `source` and differ in fields that samples do not have.
-    SameNumber = 44,
     /// The events of the group of `source` cannot be counted at the same time on `processor`; `detail` = the number of
     /// events of the group, and of its largest part that can be: bit n of a mask is the event n of the group.
-    GroupTooLarge = 45,
+    GroupTooLarge = 44,
     /// The rings of all sessions would take too much memory; `detail` = bytes with those of the request, maximum.
-    RingsTooLarge = 46,
+    RingsTooLarge = 45,
     /// Windows refused to configure its thread profiling, or to end it; `detail[0]` = its NTSTATUS.
     /// STATUS_WMI_ALREADY_ENABLED: another driver has configured it, or a thread still profiles.
-    ThreadProfilingTaken = 47,
+    ThreadProfilingTaken = 46,
     /// A session for thread profiling cannot run beside another one, nor beside a session that samples by counters.
     /// Records: the [`SessionEvent`](crate::SessionEvent)s of that session.
-    ThreadsConflict = 48,
+    ThreadsConflict = 47,
     /// No general counter has an index on which every processor counts `source`, as thread profiling needs.
-    NoCommonCounter = 49,
+    NoCommonCounter = 48,
     /// [`ReadGroup`](crate::Code::ReadGroup) cannot read the session `detail[0]` on `processor`: it is not on that
     /// processor, it samples, its events take turns or were stopped, one is measured time, slots or a metric, or there
     /// are more than [`MAX_GROUP`](crate::MAX_GROUP).
-    NotReadable = 50,
+    NotReadable = 49,
     /// No counter of `processor` counts a known loop, nor one of another processor of the session: a hypervisor keeps
     /// the values of the counters only.
-    NoCounterCounts = 51,
+    NoCounterCounts = 50,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 51] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -185,7 +183,6 @@ impl ErrorCode {
         Self::ExtraRegisterTaken,
         Self::PreciseOnly,
         Self::BadEvent,
-        Self::SameNumber,
         Self::GroupTooLarge,
         Self::RingsTooLarge,
         Self::ThreadProfilingTaken,
@@ -292,7 +289,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(52), None);
+        assert_eq!(ErrorCode::from_number(51), None);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 14;
+pub const PROTOCOL_VERSION: u32 = 15;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";
@@ -57,6 +57,9 @@ pub const MAX_EVENTS: usize = 64;
 
 /// In a [`StopRequest`]: every source of the session.
 pub const ALL_SOURCES: u32 = u32::MAX;
+
+/// As the index of the event in a record of a ring: every event that is sampled on the processor.
+pub const ALL_EVENTS: u32 = u32::MAX;
 
 /// In a [`CountRecord`]: a timer serves the source, not a counter.
 pub const TIMER: u32 = u32::MAX;

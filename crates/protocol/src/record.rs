@@ -12,7 +12,7 @@
 //! | 3 resumed, 4 slept, 10 reconnected | `duration` | | | | | |
 //! | 2 throttled, 8 silenced, 9 disconnected | | | | | | |
 //!
-//! All have `time` at 0, `processor` at 24, `source` at 28 and `kind` at 36. Fields that a kind does not have are zero.
+//! All have `time` at 0, `processor` at 24, `event` at 28 and `kind` at 36. Fields that a kind does not have are zero.
 
 mod layout;
 
@@ -94,7 +94,7 @@ pub struct SampleRecord {
     by_kind: u64,
     by_kind_ids: [u32; 2],
     processor: u32,
-    source: u32,
+    event: u32,
     by_kind_number: u32,
     kind: u16,
     by_kind_mode: u16,
@@ -106,6 +106,19 @@ impl SampleRecord {
     #[must_use]
     pub const fn time(&self) -> u64 {
         self.time
+    }
+
+    /// Returns the index of the event, or [`ALL_EVENTS`](crate::ALL_EVENTS) for all events sampled on the processor.
+    #[must_use]
+    pub const fn event(&self) -> u32 {
+        self.event
+    }
+
+    /// Returns the record with another index of its event.
+    #[must_use]
+    #[inline]
+    pub const fn with_event(self, event: u32) -> Self {
+        Self { event, ..self }
     }
 
     /// Returns the kind, or `None` if this version of the protocol has no such kind.
@@ -179,8 +192,8 @@ pub struct AnySample {
     pub thread: u32,
     /// Processor.
     pub processor: u32,
-    /// KPROFILE_SOURCE, or [`BRANCHES`](crate::BRANCHES).
-    pub source: u32,
+    /// Index of the event in the request that started the session.
+    pub event: u32,
     /// Mode of the instruction.
     pub mode: Mode,
 }
@@ -197,16 +210,16 @@ impl Record {
     pub fn sample(&self) -> Option<AnySample> {
         match *self {
             Self::Sample(sample) => {
-                let CounterSample { time, ip, process, thread, processor, source, interval, mode, .. } = sample;
-                Some(AnySample { time, ip, events: interval.into(), process, thread, processor, source, mode })
+                let CounterSample { time, ip, process, thread, processor, event, interval, mode, .. } = sample;
+                Some(AnySample { time, ip, events: interval.into(), process, thread, processor, event, mode })
             }
             Self::Precise(sample) => {
-                let PreciseSample { time, ip, process, thread, processor, source, interval, mode, .. } = sample;
-                Some(AnySample { time, ip, events: interval.into(), process, thread, processor, source, mode })
+                let PreciseSample { time, ip, process, thread, processor, event, interval, mode, .. } = sample;
+                Some(AnySample { time, ip, events: interval.into(), process, thread, processor, event, mode })
             }
             Self::Branch(branch) => {
-                let BranchRecord { time, from, process, thread, processor, source, mode, .. } = branch;
-                Some(AnySample { time, ip: from, events: 1, process, thread, processor, source, mode })
+                let BranchRecord { time, from, process, thread, processor, event, mode, .. } = branch;
+                Some(AnySample { time, ip: from, events: 1, process, thread, processor, event, mode })
             }
             Self::Lost(_) | Self::Stop(_) | Self::Pause(_) => None,
         }
@@ -242,10 +255,10 @@ impl Record {
         SampleRecord::from(*self).processor
     }
 
-    /// Returns the source. [`ALL_SOURCES`](crate::ALL_SOURCES) stands for all sources sampled on the processor.
+    /// Returns the index of the event, or [`ALL_EVENTS`](crate::ALL_EVENTS) for all events sampled on the processor.
     #[must_use]
-    pub fn source(&self) -> u32 {
-        SampleRecord::from(*self).source
+    pub fn event(&self) -> u32 {
+        SampleRecord::from(*self).event
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use protocol::{
-    ALL_SOURCES, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
+    ALL_EVENTS, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
     PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind, StopRecord,
 };
 use zerocopy::{FromBytes, IntoBytes};
@@ -24,7 +24,18 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
     let mode = mode(interval);
     let precise = |kind| {
         let (ip, number) = (first, last);
-        Record::Precise(PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number })
+        Record::Precise(PreciseSample {
+            time,
+            ip,
+            process,
+            thread,
+            processor,
+            event: source,
+            interval,
+            kind,
+            mode,
+            number,
+        })
     };
     match kind {
         RecordKind::Sample => {
@@ -35,7 +46,7 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
                 process,
                 thread,
                 processor,
-                source,
+                event: source,
                 interval,
                 kind,
                 mode,
@@ -48,7 +59,18 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
         RecordKind::PreciseNext => precise(PreciseKind::PreciseNext),
         RecordKind::Branch => {
             let (from, to, kind, prediction) = (first, last, BranchKind::Branch, prediction(source));
-            Record::Branch(BranchRecord { time, from, process, thread, processor, source, prediction, kind, mode, to })
+            Record::Branch(BranchRecord {
+                time,
+                from,
+                process,
+                thread,
+                processor,
+                event: source,
+                prediction,
+                kind,
+                mode,
+                to,
+            })
         }
         RecordKind::Lost => Record::Lost(LostRecord::new(time, processor, source, first)),
         RecordKind::Throttled => Record::Stop(StopRecord::new(StopKind::Throttled, time, processor)),
@@ -77,7 +99,7 @@ fn every_kind_has_the_bytes_that_it_had_before_kinds_had_types() {
         bytes.extend(if is_sample { numbers[0] } else { 0_u32 }.to_le_bytes());
         bytes.extend(if is_sample { numbers[1] } else { 0_u32 }.to_le_bytes());
         bytes.extend(numbers[2].to_le_bytes());
-        bytes.extend(if is_sample || kind == RecordKind::Lost { numbers[3] } else { ALL_SOURCES }.to_le_bytes());
+        bytes.extend(if is_sample || kind == RecordKind::Lost { numbers[3] } else { ALL_EVENTS }.to_le_bytes());
         bytes.extend(if branch || !is_sample { 0 } else { numbers[4] }.to_le_bytes());
         bytes.extend((kind as u16).to_le_bytes());
         bytes.extend(if is_sample { 2_u16 } else { 0 }.to_le_bytes());
@@ -132,12 +154,12 @@ fn check_views(kind: RecordKind, record: &Record, words: [u64; 3], numbers: [u32
     let [process, thread, processor, source, interval] = numbers;
     prop_assert_eq!((record.kind(), record.time(), record.processor()), (kind, words[0], processor));
     let has_source = kind.is_sample() || kind == RecordKind::Lost;
-    prop_assert_eq!(record.source(), if has_source { source } else { ALL_SOURCES });
+    prop_assert_eq!(record.event(), if has_source { source } else { ALL_EVENTS });
     prop_assert_eq!(record.sample().is_some(), kind.is_sample());
     if let Some(sample) = record.sample() {
         prop_assert_eq!((sample.time, sample.ip), (words[0], words[1]));
         prop_assert_eq!((sample.process, sample.thread), (process, thread));
-        prop_assert_eq!((sample.processor, sample.source), (processor, source));
+        prop_assert_eq!((sample.processor, sample.event), (processor, source));
         prop_assert_eq!(sample.mode, mode(interval));
         prop_assert_eq!(sample.events, if kind == RecordKind::Branch { 1 } else { interval.into() });
     }

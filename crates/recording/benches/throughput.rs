@@ -38,7 +38,7 @@ fn samples() -> Vec<SampleRecord> {
         process: 4,
         thread: 8,
         processor: 0,
-        source: 0x13,
+        event: 0x13,
         interval: 65_536,
         kind: CounterKind::Sample,
         mode: Mode::User,

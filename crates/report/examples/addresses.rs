@@ -79,7 +79,7 @@ fn sample(time: u64, ip: u64) -> CounterSample {
         process: PROCESS,
         thread: PROCESS + 1,
         processor: 0,
-        source: SOURCE,
+        event: SOURCE,
         interval: INTERVAL,
         kind: CounterKind::Sample,
         mode: Mode::User,

@@ -146,7 +146,7 @@ impl Iterator for Samples {
             process,
             thread: process + 1,
             processor: u32::try_from(self.random.below(PROCESSORS.into())).ok()?,
-            source: SOURCE,
+            event: SOURCE,
             interval: INTERVAL,
             kind: CounterKind::Sample,
             mode: Mode::User,

@@ -40,11 +40,11 @@ impl Filter {
     }
 
     /// Returns whether records of losses, throttling and sleep of `source` are selected. Those of
-    /// [`ALL_SOURCES`](protocol::ALL_SOURCES) always are.
+    /// [`ALL_EVENTS`](protocol::ALL_EVENTS) always are.
     #[must_use]
     pub fn selects_source(&self, source: impl Into<SampledSource>) -> bool {
         let SampledSource { source, core_type, .. } = source.into();
-        let is_source = source == protocol::ALL_SOURCES || self.source.is_none_or(|wanted| wanted == source);
+        let is_source = source == protocol::ALL_EVENTS || self.source.is_none_or(|wanted| wanted == source);
         is_source && self.core_type.is_none_or(|wanted| wanted == core_type)
     }
 }

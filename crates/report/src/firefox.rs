@@ -23,7 +23,7 @@ use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, MarkerTiming,
     ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle, SymbolTable, ThreadHandle, Timestamp,
 };
-use protocol::{ALL_SOURCES, AnySample, PauseKind, Record, StopKind, UNKNOWN};
+use protocol::{ALL_EVENTS, AnySample, PauseKind, Record, StopKind, UNKNOWN};
 use recording::{Module, StackId};
 use rustc_hash::FxHashMap;
 
@@ -384,8 +384,8 @@ impl<'a> Builder<'a> {
 
     fn loss_marker(&mut self, record: &Record, nanoseconds: u64) {
         let track = self.processor(record.processor());
-        let source = match record.source() {
-            ALL_SOURCES => self.profile.intern_string("all sources"),
+        let source = match record.event() {
+            ALL_EVENTS => self.profile.intern_string("all sources"),
             source => {
                 let source = self.contents.sample_counts.source_on(source, record.processor());
                 self.profile.intern_string(&self.contents.source_name(source))

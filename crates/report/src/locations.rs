@@ -59,7 +59,7 @@ impl SampleLocation {
 
     pub(crate) fn of(sample: &AnySample, process: ProcessKey, detail: Detail) -> Self {
         Self {
-            source: sample.source,
+            source: sample.event,
             core_type: 0,
             process,
             thread: if detail.thread { sample.thread } else { 0 },

@@ -172,7 +172,7 @@ impl SampleCounts {
     #[must_use]
     pub fn source_of_record(&self, record: &Record) -> SampledSource {
         let sample = record.sample();
-        sample.map_or_else(|| self.source_on(record.source(), record.processor()), |sample| self.source_of(&sample))
+        sample.map_or_else(|| self.source_on(record.event(), record.processor()), |sample| self.source_of(&sample))
     }
 
     /// Returns the source of a requested event on a processor.
@@ -261,7 +261,7 @@ impl SampleCounts {
     }
 
     /// Returns losses, throttling and sleep by source and processor, in ascending order. The source is
-    /// [`ALL_SOURCES`](protocol::ALL_SOURCES) if all sources sampled on the processor were affected.
+    /// [`ALL_EVENTS`](protocol::ALL_EVENTS) if all sources sampled on the processor were affected.
     pub fn loss_stats(&self) -> impl Iterator<Item = (u32, u32, LossStats)> {
         self.sums.loss_stats.iter().map(|((source, processor), stats)| (*source, *processor, *stats))
     }
@@ -397,7 +397,7 @@ impl<'a, 'b> Counter<'a, 'b> {
             let process = self.rules.creations.at(sample.process, sample.time);
             return self.add_samples(&sample, stack, process, record, Total { weight, squares, ..Total::default() });
         }
-        let (key, slice) = ((record.source(), record.processor()), &self.rules.slice);
+        let (key, slice) = ((record.event(), record.processor()), &self.rules.slice);
         *self.sums.loss_stats.entry(key).or_default() += losses(record, &Slice::default());
         if !slice.is_whole() && slice.selects_processor(record.processor()) {
             *self.sums.selected_losses.entry(key).or_default() += losses(record, slice);

@@ -75,8 +75,8 @@ impl SampledSources {
     /// Returns the source of a sample.
     #[inline]
     pub(crate) fn source_of(&self, sample: &AnySample) -> SampledSource {
-        let mode = Some(sample.mode).filter(|_| self.by_mode.contains(&sample.source));
-        SampledSource { mode, ..self.source_on(sample.source, sample.processor) }
+        let mode = Some(sample.mode).filter(|_| self.by_mode.contains(&sample.event));
+        SampledSource { mode, ..self.source_on(sample.event, sample.processor) }
     }
 
     /// Returns the source of an event on a processor.

@@ -71,8 +71,8 @@ impl<W: Write> Lines<'_, W> {
         let time = self.contents.nanoseconds(record.time()).to_string();
         let processor = record.processor().to_string();
         let sampled = self.contents.sample_counts.source_of_record(record);
-        let source = match record.source() {
-            protocol::ALL_SOURCES => "".into(),
+        let source = match record.event() {
+            protocol::ALL_EVENTS => "".into(),
             _ => self.contents.source_name(sampled),
         };
         let none = Details::default;

@@ -32,7 +32,7 @@ impl Filter {
     /// module or symbol: they are selected by their source, processor and time.
     #[must_use]
     pub fn selects_record(&self, record: &Record, contents: &Contents, symbol_index: &SymbolIndex) -> bool {
-        let sampled = contents.sample_counts.source_on(record.source(), record.processor());
+        let sampled = contents.sample_counts.source_on(record.event(), record.processor());
         match record.sample() {
             Some(sample) => {
                 let location = contents.processes.location(&sample);

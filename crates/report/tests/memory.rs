@@ -43,7 +43,7 @@ fn sample(ip: u64) -> CounterSample {
         process: PROCESS,
         thread: PROCESS + 1,
         processor: 0,
-        source: SOURCE,
+        event: SOURCE,
         interval: INTERVAL,
         kind: CounterKind::Sample,
         mode: Mode::User,

@@ -54,7 +54,7 @@ pub type EventKey = (u32, u32, u32);
 
 /// Returns the key of the event of a sample.
 pub const fn key(sample: &CounterSample) -> EventKey {
-    (sample.processor, sample.source, sample.cookie)
+    (sample.processor, sample.event, sample.cookie)
 }
 
 /// The samples that were not returned yet. Each has a number, in ascending order.

@@ -28,7 +28,7 @@ fn sample(number: u32) -> SampleRecord {
         process: PROCESS,
         thread: THREAD,
         processor: CPU,
-        source: SOURCE,
+        event: SOURCE,
         interval: 1,
         kind: CounterKind::Sample,
         mode: Mode::User,

@@ -61,7 +61,7 @@ fn check_stacks(world: &World, joined: &Joined) -> Result<(), TestCaseError> {
     for (record, stack) in joined {
         match record.parse() {
             Ok(Record::Sample(sample)) => {
-                let wanted = &world.truth[&(sample.processor, sample.source, sample.time)];
+                let wanted = &world.truth[&(sample.processor, sample.event, sample.time)];
                 prop_assert_eq!(stack, wanted, "{:?}", sample);
             }
             Ok(Record::Precise(_)) => prop_assert_eq!(stack, &SampleStack::Missing(MissingStack::Precise)),
@@ -140,7 +140,7 @@ proptest! {
         check_order(&world, &joined)?;
         for (record, stack) in &joined {
             if let Ok(Record::Sample(sample)) = record.parse() {
-                let truth = &truth[&(sample.processor, sample.source, sample.time)];
+                let truth = &truth[&(sample.processor, sample.event, sample.time)];
                 prop_assert!(is_part(stack, truth), "{:?}: {:?} is not {:?}", sample, stack, truth);
             }
         }

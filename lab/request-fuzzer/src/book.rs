@@ -151,7 +151,7 @@ impl Session {
 
     /// Notes final counts.
     pub fn finish(&mut self, count: &CountRecord) {
-        if let Some((_, finally, _)) = self.entry((count.processor, count.source)) {
+        if let Some((_, finally, _)) = self.entry((count.processor, count.index)) {
             finally.samples += count.samples;
             finally.lost += count.lost;
         }
@@ -159,7 +159,7 @@ impl Session {
 
     /// Notes a fetched record.
     pub fn fetch(&mut self, record: &Record) {
-        if let Some((.., fetched)) = self.entry((record.processor(), record.source())) {
+        if let Some((.., fetched)) = self.entry((record.processor(), record.event())) {
             match record {
                 Record::Lost(lost) => fetched.lost += lost.count,
                 record if record.kind().is_sample() => fetched.samples += 1,

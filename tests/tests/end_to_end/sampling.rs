@@ -170,7 +170,7 @@ fn every_overflow_becomes_a_sample_on_its_processor() {
         };
         assert_eq!((on(0), on(1), records.len()), (5, 10, 15), "{identity}");
         let of_source = |record: &Record| {
-            record.sample().is_some_and(|sample| (sample.source, sample.events) == (SOURCE, INTERVAL.into()))
+            record.sample().is_some_and(|sample| (sample.event, sample.events) == (0, INTERVAL.into()))
         };
         assert!(records.iter().all(of_source), "{identity}");
         assert!(records.is_sorted_by_key(|record| (record.processor(), record.time())), "{identity}");

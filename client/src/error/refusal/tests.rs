@@ -54,7 +54,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 87] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -500,54 +500,48 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 87] {
         ),
         (
             44,
-            [0, 0],
-            Exit::Usage,
-            "error: two sampled events are BranchInstructions with different values\n  because: their samples could not be told apart\n  try: the other off-core event (0xbb instead of 0xb7), or .\\client stat",
-        ),
-        (
-            45,
             [5, 0b1011],
             Exit::NoFreeCounter,
             "error: the 5 events of a group cannot be counted at the same time on CPU 1\n  because: there is no counter for BranchInstructions beside the others; 3 fit together\n  try: \"{TotalIssues,TotalCycles}\", or the events without braces",
         ),
         (
-            46,
+            45,
             [12_884_901_888, 1 << 30],
             Exit::NoResources,
             "error: the rings of all sessions would take 12,884 MB of memory that cannot be paged out,\n  and the driver allows 1,073 MB\n  try: a smaller --ring, or fewer CPUs with -C",
         ),
         (
-            47,
+            46,
             [0xC000_0302, 0],
             Exit::CountersTaken,
             "error: Windows does not change its thread profiling: KeSetHardwareCounterConfiguration returned\n  STATUS_WMI_ALREADY_ENABLED\n  because: another driver has configured it, or a thread still profiles\n  try: end the programs that profile their threads, and other profilers",
         ),
         (
-            47,
+            46,
             [0xC000_000D, 0],
             Exit::CountersTaken,
             "error: Windows does not change its thread profiling: KeSetHardwareCounterConfiguration returned\n  0xC000000D\n  try: end the programs that profile their threads, and other profilers",
         ),
         (
-            48,
+            47,
             [0, 0],
             Exit::CountersTaken,
             "error: a session for thread profiling needs the counters for itself: no other such session,\n  and none that samples by counters, can run beside it\n  try: .\\client status   (lists what runs); then stop one of the two",
         ),
         (
-            49,
+            48,
             [0, 0],
             Exit::UnsupportedSource,
             "error: no counter counts BranchInstructions on every CPU\n  because: thread profiling needs a general counter that has the same index everywhere\n  try: another event   (.\\client query BranchInstructions shows its counters)",
         ),
         (
-            50,
+            49,
             [7, 0],
             Exit::NotRunning,
             "error: the counters of session 7 on CPU 1 cannot be read as a group\n  try: .\\client read, which reads every session",
         ),
         (
-            51,
+            50,
             [0, 0],
             Exit::UnsupportedSource,
             "error: no counter of CPU 1 counts: a hypervisor keeps their values only\n  try: again later, because the host may use the counters now",
@@ -556,7 +550,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 87] {
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 14) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 15) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }
@@ -656,7 +650,7 @@ fn sessions_that_hold_counters_are_listed_with_the_command_that_frees_one() {
     );
     let report = refusal(4, [4, 1], &[holder(4, 0x13, 0)]).report();
     assert_eq!(report.lines().last(), Some("  try: wait for process 1234 to end, or end it"));
-    let report = refusal(48, [0, 0], &detached).report();
+    let report = refusal(47, [0, 0], &detached).report();
     let of_holders: Vec<_> = report.lines().skip(2).take(2).collect();
     assert_eq!(
         of_holders,

@@ -82,7 +82,7 @@ impl Tester<'_> {
         let mut stream = self.connection.sample_stream(started.session);
         let buffers = Buffers::new();
         loop {
-            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO)?;
+            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO, &[event.source])?;
             collector.add(batch);
             if is_last {
                 break;

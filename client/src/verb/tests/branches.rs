@@ -18,7 +18,7 @@ const NT: u64 = 0xFFFF_F800_0000_0000;
 fn branch(from: u64, to: u64, prediction: Prediction) -> SampleRecord {
     let (time, process, thread, processor, source) = (1, UNKNOWN, UNKNOWN, 0, BRANCHES);
     let (kind, mode) = (BranchKind::Branch, if from < NT { Mode::User } else { Mode::Kernel });
-    BranchRecord { time, from, process, thread, processor, source, prediction, kind, mode, to }.into()
+    BranchRecord { time, from, process, thread, processor, event: source, prediction, kind, mode, to }.into()
 }
 
 /// Returns eight branches, five of them equal.

@@ -161,6 +161,20 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
     );
 }
 
+/// The numbers of both events are the same, so that the samples are told apart by the index alone.
+#[test]
+fn samples_of_two_values_of_one_event_are_recorded_apart() {
+    let batch = [0, 1, 1, 0, 1].map(|index| sample(12, 1 + u64::from(index)).with_event(index));
+    let bench = Bench::new(&[&batch]);
+    let names = ["0x10001", "0x10002"].map(|value| format!("cpu/event=0xb7,umask=0x01,offcore_rsp={value}/"));
+    bench.record_command(&format!("-e {},{}", names[0], names[1]));
+    let recorded = bench.recording();
+    let events = &recorded.session().events;
+    assert_eq!(events.iter().map(|event| &event.name).collect::<Vec<_>>(), names.iter().collect::<Vec<_>>());
+    let of = |index: usize| recorded.samples().iter().filter(|one| one.event() == events[index].source).count();
+    assert_eq!([of(0), of(1)], [2, 3]);
+}
+
 #[test]
 fn record_requests_each_named_event_once_with_a_valid_interval() {
     let bench = Bench::new(&[]);

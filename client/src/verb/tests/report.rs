@@ -73,7 +73,7 @@ pub(super) fn record(source: u32, interval: u32, process: u32, ip: u64) -> Count
         process,
         thread: process + 1,
         processor: process % 2,
-        source,
+        event: source,
         interval,
         kind: CounterKind::Sample,
         mode: if ip >= NT { Mode::Kernel } else { Mode::User },
@@ -289,9 +289,9 @@ fn precise() -> File {
         ..record(source, 1009, 0, ip)
     };
     let precise = |kind, sample: CounterSample| {
-        let CounterSample { time, ip, process, thread, processor, source, interval, mode, .. } = sample;
+        let CounterSample { time, ip, process, thread, processor, event: source, interval, mode, .. } = sample;
         let number = sample.pebs_sequence.into();
-        PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number }
+        PreciseSample { time, ip, process, thread, processor, event: source, interval, kind, mode, number }
     };
     let ordinary = |process, number, ip| of(25, process, number, ip).into();
     let nobodys = |number, ip| precise(PreciseKind::Precise, of(2, UNKNOWN, number, ip)).into();

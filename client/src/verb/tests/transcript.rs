@@ -127,7 +127,7 @@ fn recording() -> Vec<u8> {
             process,
             thread,
             processor,
-            source,
+            event: source,
             interval,
             kind,
             mode,

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use protocol::{ALL_SOURCES, UNKNOWN};
+use protocol::{ALL_EVENTS, UNKNOWN};
 use recording::Process;
 use report::{LossStats, ProcessKey, Processes, SampleCounts, SampleLocation, SymbolFinder, SymbolIndex};
 
@@ -144,7 +144,7 @@ fn process_text(processes: &Processes, process: ProcessKey) -> String {
 
 /// Returns the share of the time of all processors for which sampling paused.
 fn paused(counts: &SampleCounts, facts: &SessionFacts, elapsed: Duration) -> f64 {
-    let of_all = counts.loss_stats().filter(|(source, ..)| *source == ALL_SOURCES);
+    let of_all = counts.loss_stats().filter(|(source, ..)| *source == ALL_EVENTS);
     let paused: u64 = of_all.map(|(_, _, LossStats { paused, .. })| paused).fold(0, u64::saturating_add);
     let seconds = real(paused) / real(facts.clock.max(1));
     let all = elapsed.as_secs_f64() * real(facts.processors.max(1) as u64);
@@ -164,7 +164,7 @@ mod tests {
     fn a_period_has_names_rates_losses_and_pauses() {
         let at = |processor, source| -> SampleRecord {
             let protocol::Record::Sample(one) = sample(12, 1).parse().unwrap() else { panic!() };
-            CounterSample { processor, source, ..one }.into()
+            CounterSample { processor, event: source, ..one }.into()
         };
         let mut sample_counts = SampleCounts::new(DETAIL);
         sample_counts.add(&[

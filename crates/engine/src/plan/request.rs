@@ -11,7 +11,7 @@ use protocol::{
 };
 
 use super::no_such_core_type;
-use crate::event::{Event, Service};
+use crate::event::Service;
 use crate::hardware_recording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid};
@@ -93,17 +93,6 @@ fn check_full(event: &EventRequest) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(invalid(ErrorCode::BadEvent, event.event).source(event.source))
-}
-
-/// Checks that the samples of the events can be told apart: they have the number of the source alone.
-pub(super) fn check_numbers(events: &[Event]) -> Result<(), Refusal> {
-    let differs = |one: &Event, other: &Event| {
-        one.sampled && other.sampled && one.source == other.source && (one.full, one.extra) != (other.full, other.extra)
-    };
-    match events.iter().find(|one| events.iter().any(|other| differs(one, other))) {
-        Some(event) => Err(invalid(ErrorCode::SameNumber, 0).source(event.source)),
-        None => Ok(()),
-    }
 }
 
 /// Checks the interval and the frequency of an event.

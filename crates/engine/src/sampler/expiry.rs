@@ -64,7 +64,7 @@ impl Sampler {
                 process: interrupted.process,
                 thread: interrupted.thread,
                 processor: current.index().number(),
-                source: Source::TIME.0,
+                event: 0,
                 interval,
                 kind: CounterKind::Sample,
                 mode: interrupted.mode,
@@ -72,7 +72,7 @@ impl Sampler {
                 cookie,
             };
             // One event for the expiry, whatever the number of sessions.
-            per_cpu.with_events(|events| events.add_once(TIME_STATS, &sample));
+            per_cpu.with_events(|events| events.add_once(TIME_STATS, Source::TIME.0, &sample));
             watermark_hit |= per_cpu.push(subscriber, TIME_STATS, &SampleRecord::from(sample));
         }
         watermark_hit |= self.charge(current, begin, clock());

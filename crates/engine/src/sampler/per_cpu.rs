@@ -352,13 +352,14 @@ impl PerCpuSampling {
         watermark_hit
     }
 
-    /// Pushes a sample for one subscriber, and counts it for a counter or for the branches. Returns whether the ring
-    /// has become half full.
+    /// Pushes a sample for one subscriber, with the index of its event there, and counts it for a counter or for the
+    /// branches. Returns whether the ring has become half full.
     #[inline]
     pub fn push(&self, subscriber: Subscriber, counter: u8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         self.with(subscriber, |producer| {
-            let pushed = producer.push(*record);
+            let event = producer.side().event(counter);
+            let pushed = producer.push(record.with_event(event));
             if let Some(stats) = producer.side().of(counter) {
                 match pushed {
                     Pushed::Stored { watermark_hit: half } => {

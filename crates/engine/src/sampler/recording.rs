@@ -2,7 +2,7 @@
 
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
-use protocol::{BRANCHES, BranchKind, BranchRecord, Mode, PreciseKind, PreciseSample, Prediction, UNKNOWN};
+use protocol::{BranchKind, BranchRecord, Mode, PreciseKind, PreciseSample, Prediction, UNKNOWN};
 
 use super::ds_buffers::{self, DsBuffers, FetchedRecord};
 use super::per_cpu::PerCpuSampling;
@@ -284,7 +284,7 @@ impl DrainContext<'_> {
         }
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
-            let (source, interval) = subscriptions.loaded();
+            let (_, interval) = subscriptions.loaded();
             let initial = ds_buffers::initial(current.cpu(), counter);
             subscriptions.reloaded(self.hal.count_pebs_record(current, counter, initial));
             let sample = PreciseSample {
@@ -293,7 +293,7 @@ impl DrainContext<'_> {
                 process,
                 thread,
                 processor: self.processor.number(),
-                source,
+                event: 0,
                 interval,
                 kind: if record.is_exact { PreciseKind::Precise } else { PreciseKind::PreciseNext },
                 mode: mode_of(record.ip),
@@ -313,7 +313,7 @@ impl DrainContext<'_> {
                 process: UNKNOWN,
                 thread: UNKNOWN,
                 processor: self.processor.number(),
-                source: BRANCHES,
+                event: 0,
                 prediction: if branch.flags.predicted() { Prediction::Predicted } else { Prediction::NotReported },
                 kind: BranchKind::Branch,
                 mode: mode_of(branch.from),

@@ -112,19 +112,19 @@ impl UnwrittenEvents {
         self.used = 0;
     }
 
-    /// Notes a sample of a counter.
-    pub fn add_sample(&mut self, counter: u8, sample: &CounterSample) {
-        if let Some(events) = self.of(counter, sample.source) {
+    /// Notes a sample of a counter that counts `source`.
+    pub fn add_sample(&mut self, counter: u8, source: u32, sample: &CounterSample) {
+        if let Some(events) = self.of(counter, source) {
             events.add(sample);
         }
     }
 
     /// Notes a sample, unless one with the same cookie is noted.
-    pub fn add_once(&mut self, counter: u8, sample: &CounterSample) {
+    pub fn add_once(&mut self, counter: u8, source: u32, sample: &CounterSample) {
         let is_noted =
             |events: &CounterEvents| events.counter == counter && events.count != 0 && events.last == sample.cookie;
         if !self.counters.iter().take(self.used).any(is_noted) {
-            self.add_sample(counter, sample);
+            self.add_sample(counter, source, sample);
         }
     }
 

@@ -1,5 +1,7 @@
 //! What is refused, with its cause, before a register is written.
 
+use engine::Interrupted;
+use model::{Mode, Selected};
 use pmu::extra::Selector;
 use pmu::source::{FullEvent, RawEvent};
 use pmu::{Kind, Support};
@@ -123,29 +125,39 @@ fn contradicting_fields_are_refused() {
 }
 
 #[test]
-fn sampled_events_with_one_number_are_refused() {
-    let machine = SimMachine::named("skylake-6600k", 1);
-    let mut engine = engine(&machine);
-    let client = Client::open(&mut engine, 1, 10);
-    let header = StartHeader { ring: 64, ..ONLY_COUNTED };
-    let events = [READS, WRITES].map(|value| EventRequest { interval: 65_536, ..offcore(value) });
-    let refused = start(client, &mut engine, header, &events);
-    assert_eq!((refused.cause, refused.source), (ErrorCode::SameNumber as u32, events[0].source));
-    let second = EventRequest { interval: 65_536, ..extra(0xBB, 0x01, Selector::OffcoreResponse, WRITES) };
-    started(client, &mut engine, header, &[events[0], second]);
-}
-
-#[test]
-fn a_number_is_ambiguous_only_between_sampled_events() {
-    let machine = SimMachine::named("skylake-6600k", 1);
-    for sampled in [[false, false], [true, false], [false, true]] {
+fn samples_of_two_values_of_one_event_have_the_index_of_theirs() {
+    for sampled in [[false, false], [true, false], [false, true], [true, true]] {
+        let machine = SimMachine::named("skylake-6600k", 1);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let ring = if sampled.contains(&true) { 64 } else { 0 };
-        let interval = sampled.map(|sampled| if sampled { 65_536 } else { 0 });
-        let reads = EventRequest { interval: interval[0], ..offcore(READS) };
-        let writes = EventRequest { interval: interval[1], ..offcore(WRITES) };
-        started(client, &mut engine, StartHeader { ring, ..ONLY_COUNTED }, &[reads, writes]);
+        let [reads, writes] = sampled.map(|sampled| if sampled { 65_536 } else { 0 });
+        let events =
+            [EventRequest { interval: reads, ..offcore(READS) }, EventRequest { interval: writes, ..offcore(WRITES) }];
+        let session = started(client, &mut engine, StartHeader { ring, ..ONLY_COUNTED }, &events);
+        // The reads overflow twice as often as the writes.
+        let happens = |_: Selected, value: u64| if value == READS { 65_536 } else { 32_768 };
+        for _ in 0..6 {
+            machine.processor(0).model().run_with_extra(Mode::User, &happens);
+            machine.deliver(&engine, 0, &Interrupted { ip: 0x1000, process: 1, thread: 2, mode: protocol::Mode::User });
+        }
+        let counts = client.read(&mut engine, session);
+        assert_eq!(
+            [counts[0].samples, counts[1].samples],
+            [6, 3]
+                .into_iter()
+                .zip(sampled)
+                .map(|(most, is_sampled)| if is_sampled { most } else { 0 })
+                .collect::<Vec<u64>>()[..],
+            "{sampled:?}"
+        );
+        if ring != 0 {
+            let records = client.samples(&mut engine, session, None, 1_000).unwrap().try_samples().unwrap();
+            for count in counts {
+                let own = records.iter().filter(|record| record.event() == count.index).count() as u64;
+                assert_eq!(own, count.samples, "{sampled:?} {}", count.index);
+            }
+        }
         engine.close(client.0);
     }
 }

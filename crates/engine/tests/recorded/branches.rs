@@ -30,7 +30,7 @@ fn every_branch_of_the_modes_comes_once_and_in_order() {
             let (mode, base) = if number % 2 == 0 { (WireMode::User, 0) } else { (WireMode::Kernel, KERNEL) };
             let (branch, from) = (branch_record(&record), base + number * 8);
             assert_eq!((branch.from, branch.to, branch.mode), (from, from + 0x100, mode));
-            assert_eq!((branch.source, branch.processor), (BRANCHES, 1));
+            assert_eq!((branch.event, branch.processor), (0, 1));
             assert_eq!(branch.prediction == Prediction::Predicted, from & 0x10 != 0);
             assert_eq!((branch.process, branch.thread), (UNKNOWN, UNKNOWN));
         }
@@ -67,7 +67,7 @@ fn a_full_ring_loses_samples_and_reports_how_many() {
     assert_eq!((counts[0].samples, counts[0].lost, counts[0].full, counts[0].count), (64, 192, 192, 256));
     let told = fetched(client, &mut engine, session);
     assert_eq!(told.len(), 65);
-    assert!(matches!(told[64], Record::Lost(LostRecord { count: 192, source: BRANCHES, .. })), "{:?}", told[64]);
+    assert!(matches!(told[64], Record::Lost(LostRecord { count: 192, event: 0, .. })), "{:?}", told[64]);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_record_has_the_instruction_of_the_event_in_every_format() {
             let ip = base + step * 0x10 + if exact { 0 } else { model::INSTRUCTION_LENGTH };
             assert_eq!((sample.ip, sample.kind, sample.mode), (ip, kind, mode), "{name} {format}");
             assert_eq!((sample.process, sample.thread, sample.processor), (101, 200, 1), "who was interrupted made it");
-            assert_eq!((sample.number, sample.source, sample.interval), (step, INSTRUCTIONS, INTERVAL));
+            assert_eq!((sample.number, sample.event, sample.interval), (step, 0, INTERVAL));
         }
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[1].samples, counts[1].lost, counts[1].count), (40, 0, 40 * TO_RECORD));
@@ -118,7 +118,7 @@ fn ordinary_samples_say_how_many_records_were_written_before_them() {
         let written = records(&machine, 0);
         for record in fetched(client, &mut engine, session) {
             let Record::Sample(sample) = record else { panic!("{record:?}") };
-            assert_eq!((sample.source, u64::from(sample.pebs_sequence)), (CYCLES, written));
+            assert_eq!((sample.event, u64::from(sample.pebs_sequence)), (1, written));
             assert_eq!((sample.ip, sample.process), (0xBAD, 100));
         }
     }
@@ -143,7 +143,7 @@ fn two_precise_events_have_records_of_their_own() {
         let counts = stopped(client, &mut engine, session, None);
         let told = fetched(client, &mut engine, session);
         for (count, interval) in counts.iter().zip([4_096, 5_000]) {
-            let own = told.iter().filter(|sample| sample.source() == count.source);
+            let own = told.iter().filter(|sample| sample.event() == count.index);
             // Golden Cove records branches on counter 0 at the overflow itself.
             let is_distributed = name == "alder-lake-12900k" && count.source == BRANCHES;
             let period = interval + u64::from(!is_distributed);

@@ -213,11 +213,13 @@ impl Told {
         Ok(())
     }
 
-    fn records(&mut self, records: &[Record]) {
+    /// Adds the records of a session, which has one event, of `source`.
+    fn records(&mut self, source: u32, records: &[Record]) {
         for record in records {
-            let key = (record.processor(), record.source());
+            let key = (record.processor(), source);
             match record {
                 Record::Sample(sample) => {
+                    assert_eq!(sample.event, 0);
                     let processor = sample.processor;
                     assert_eq!((sample.ip, sample.process), (0x1000 + u64::from(processor), 100 + processor));
                     *self.fetched.entry(key).or_default() += 1;
@@ -308,7 +310,7 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
             Step::Fetch { session, room } => {
                 if let Some(session) = chosen(session).and_then(|index| sessions.get(index)) {
                     let answer = session.client.samples(&mut engine, session.number, None, room).unwrap();
-                    told.records(&answer.try_samples().unwrap());
+                    told.records(session.source, &answer.try_samples().unwrap());
                 }
             }
             Step::StopOne { session, source } => {
@@ -363,7 +365,7 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
         let answer = session.client.stop(&mut engine, session.number, None);
         session.end(&mut told, &raised, Some(&answer.records::<CountRecord>()))?;
         let answer = session.client.samples(&mut engine, session.number, None, 100_000).unwrap();
-        told.records(&answer.try_samples().unwrap());
+        told.records(session.source, &answer.try_samples().unwrap());
     }
     for processor in 0..PROCESSORS {
         machine.deliver(&engine, processor, &interrupted(processor)); // late interrupts

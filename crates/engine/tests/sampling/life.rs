@@ -23,7 +23,7 @@ fn a_sample_has_the_interrupted_code_the_time_and_the_event() {
         assert_eq!(records.len(), 1, "{name}");
         let Record::Sample(record) = records[0] else { panic!("{name}: {:?}", records[0]) };
         assert_eq!((record.ip, record.process, record.thread), (wanted.ip, wanted.process, wanted.thread), "{name}");
-        assert_eq!((record.time, record.processor, record.source, record.interval), (77, 1, 6, SHORT), "{name}");
+        assert_eq!((record.time, record.processor, record.event, record.interval), (77, 1, 0, SHORT), "{name}");
         assert_eq!(record.mode, wanted.mode, "{name}");
     }
 }
@@ -62,7 +62,7 @@ fn a_session_counts_and_samples_at_once() {
         let read: Vec<_> =
             client.read(&mut engine, session).iter().map(|count| (count.source, count.count, count.samples)).collect();
         assert_eq!(read, [(2, 17_500, 0), (6, 17_500, 3)], "{name}");
-        assert!(fetched(client, &mut engine, session).0.iter().all(|record| record.source() == 6), "{name}");
+        assert!(fetched(client, &mut engine, session).0.iter().all(|record| record.event() == 1), "{name}");
     }
 }
 

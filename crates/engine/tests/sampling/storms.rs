@@ -2,7 +2,7 @@
 
 use engine::Engine;
 use model::{InterruptMode, Mode, Selected};
-use protocol::{ALL_SOURCES, RecordKind};
+use protocol::{ALL_EVENTS, RecordKind};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -27,7 +27,7 @@ fn spurious(machine: &SimMachine, engine: &Engine<&SimMachine>, count: u64) {
 fn silenced(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> usize {
     let (records, _) = fetched(client, engine, session);
     let told = records.iter().filter(|record| record.kind() == RecordKind::Silenced);
-    told.inspect(|record| assert_eq!((record.processor(), record.source()), (0, ALL_SOURCES))).count()
+    told.inspect(|record| assert_eq!((record.processor(), record.event()), (0, ALL_EVENTS))).count()
 }
 
 #[test]

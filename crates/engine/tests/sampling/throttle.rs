@@ -2,7 +2,7 @@
 
 use engine::{Engine, Platform};
 use model::{InterruptMode, TimerMode};
-use protocol::{ALL_SOURCES, PauseRecord, Record, RecordKind, StartHeader};
+use protocol::{ALL_EVENTS, PauseRecord, Record, RecordKind, StartHeader};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -39,7 +39,7 @@ fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_reports_f
         let kinds: Vec<RecordKind> = records.iter().map(Record::kind).collect();
         let [sample, throttled, resumed] = [RecordKind::Sample, RecordKind::Throttled, RecordKind::Resumed];
         assert_eq!(kinds, [sample, sample, sample, throttled, resumed, sample], "{name}");
-        assert_eq!((records[3].processor(), records[3].source()), (0, ALL_SOURCES), "{name}");
+        assert_eq!((records[3].processor(), records[3].event()), (0, ALL_EVENTS), "{name}");
         let Record::Pause(PauseRecord { time, duration, .. }) = records[4] else { panic!("{name}") };
         assert_eq!(duration, time - records[3].time(), "{name}");
         assert!((TICK / 2..TICK).contains(&duration), "{name}: {duration}");

@@ -58,7 +58,7 @@ fn an_expiry_is_a_sample_of_what_ran_on_its_processor_and_needs_no_counter() {
             .iter()
             .map(|record| {
                 let Record::Sample(sample) = record else { panic!("{name}: {record:?}") };
-                assert_eq!((sample.source, sample.interval, sample.processor), (TIME, 10_000, 1), "{name}");
+                assert_eq!((sample.event, sample.interval, sample.processor), (0, 10_000, 1), "{name}");
                 (sample.ip, sample.process, sample.thread, sample.mode)
             })
             .collect();
@@ -134,10 +134,10 @@ fn a_full_ring_loses_samples_and_reports_them() {
     assert_eq!(account(&client.read(&mut engine, session)[0]), [100, 64, 36, 0]);
     let (records, _) = fetched(client, &mut engine, session);
     let lost = records.iter().filter_map(|record| match record {
-        Record::Lost(lost) => Some((lost.source, lost.count)),
+        Record::Lost(lost) => Some((lost.event, lost.count)),
         _ => None,
     });
-    assert_eq!(lost.collect::<Vec<_>>(), [(TIME, 36)]);
+    assert_eq!(lost.collect::<Vec<_>>(), [(0, 36)]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn each_counter_of_an_interrupt_has_an_event_with_the_cookie_of_its_samples() {
                     cookie: cookie(1, sample.cookie),
                     first: cookie(1, sample.cookie),
                     count: 1,
-                    source: sample.source,
+                    source: events[sample.event as usize],
                     cpu: 1,
                     mode: 0,
                 };
@@ -244,7 +244,7 @@ proptest! {
         let events = samples(written.clone());
         for sample in &taken {
             let number = cookie(sample.processor, sample.cookie);
-            let is_covering = |event: &&Sample| event.source == sample.source && (event.first..=event.cookie).contains(&number);
+            let is_covering = |event: &&Sample| event.source == [2, 6][sample.event as usize] && (event.first..=event.cookie).contains(&number);
             let covering = events.iter().filter(is_covering).count();
             if sample.cookie == 0 {
                 prop_assert_eq!(covering, 0);

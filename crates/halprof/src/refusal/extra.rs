@@ -23,10 +23,6 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
         ErrorCode::PreciseOnly => {
             format!("{source} cannot be counted\n  because: load latency is measured by precise samples only")
         }
-        ErrorCode::SameNumber => format!(
-            "two sampled events are {source} with different values\n  \
-             because: their samples could not be told apart"
-        ),
         _ => format!("the driver does not accept the event {source}: its fields are {first:#x}"),
     }
 }
@@ -36,9 +32,6 @@ pub fn remedy(cause: ErrorCode) -> String {
     match cause {
         ErrorCode::ExtraRegisterTaken => "fewer values at once; .\\client status shows what runs".to_owned(),
         ErrorCode::PreciseOnly => "samples of the event with :p behind it".to_owned(),
-        ErrorCode::SameNumber => {
-            "the other off-core event (0xbb instead of 0xb7), or counting instead of sampling".to_owned()
-        }
         _ => super::SAME_VERSION.to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! Layouts of the kinds of records: one structure each, all of 48 bytes.
 //!
-//! Time, processor, source and kind are at the same offsets in each. A field can only have values that its kind allows:
+//! Time, processor, event and kind are at the same offsets in each. A field can only have values that its kind allows:
 //! numbers with few values are enumerations, and bytes that a kind does not use are [`Zero`].
 
 use core::mem::offset_of;
@@ -110,7 +110,7 @@ macro_rules! layout {
         const _: () = assert!(
             offset_of!($name, time) == 0
                 && offset_of!($name, processor) == 24
-                && offset_of!($name, source) == 28
+                && offset_of!($name, event) == 28
                 && offset_of!($name, kind) == 36
         );
     )*};
@@ -131,8 +131,8 @@ layout! {
         thread: u32,
         /// Processor.
         processor: u32,
-        /// KPROFILE_SOURCE.
-        source: u32,
+        /// Index of the event in the request that started the session.
+        event: u32,
         /// Number of events that the sample represents.
         interval: u32,
         /// Kind.
@@ -159,8 +159,8 @@ layout! {
         thread: u32,
         /// Processor.
         processor: u32,
-        /// KPROFILE_SOURCE.
-        source: u32,
+        /// Index of the event in the request that started the session.
+        event: u32,
         /// Number of events that the record represents.
         interval: u32,
         /// Kind.
@@ -183,8 +183,8 @@ layout! {
         thread: u32,
         /// Processor.
         processor: u32,
-        /// [`BRANCHES`](crate::BRANCHES).
-        source: u32,
+        /// Index of the event in the request that started the session.
+        event: u32,
         /// Whether the processor predicted it.
         prediction: Prediction,
         /// Kind.
@@ -205,8 +205,8 @@ layout! {
         reserved: [Zero; 8],
         /// Processor.
         processor: u32,
-        /// KPROFILE_SOURCE of the lost samples.
-        source: u32,
+        /// Index of the event of the lost samples.
+        event: u32,
         /// Unused.
         reserved2: [Zero; 4],
         /// Kind.
@@ -223,8 +223,8 @@ layout! {
         reserved: [Zero; 16],
         /// Processor.
         processor: u32,
-        /// [`ALL_SOURCES`](crate::ALL_SOURCES).
-        source: u32,
+        /// [`ALL_EVENTS`](crate::ALL_EVENTS).
+        event: u32,
         /// Unused.
         reserved2: [Zero; 4],
         /// Kind.
@@ -243,8 +243,8 @@ layout! {
         reserved: [Zero; 8],
         /// Processor.
         processor: u32,
-        /// [`ALL_SOURCES`](crate::ALL_SOURCES).
-        source: u32,
+        /// [`ALL_EVENTS`](crate::ALL_EVENTS).
+        event: u32,
         /// Unused.
         reserved2: [Zero; 4],
         /// Kind.
@@ -257,26 +257,26 @@ layout! {
 impl LostRecord {
     /// Creates the record.
     #[must_use]
-    pub const fn new(time: u64, processor: u32, source: u32, count: u64) -> Self {
+    pub const fn new(time: u64, processor: u32, event: u32, count: u64) -> Self {
         let (reserved, reserved2, reserved3) = ([Zero::Zero; 8], [Zero::Zero; 4], [Zero::Zero; 10]);
-        Self { time, count, reserved, processor, source, reserved2, kind: LostKind::Lost, reserved3 }
+        Self { time, count, reserved, processor, event, reserved2, kind: LostKind::Lost, reserved3 }
     }
 }
 
 impl StopRecord {
-    /// Creates the record for all sources that are sampled on the processor.
+    /// Creates the record for all events that are sampled on the processor.
     #[must_use]
     pub const fn new(kind: StopKind, time: u64, processor: u32) -> Self {
         let (reserved, reserved2, reserved3) = ([Zero::Zero; 16], [Zero::Zero; 4], [Zero::Zero; 10]);
-        Self { time, reserved, processor, source: crate::ALL_SOURCES, reserved2, kind, reserved3 }
+        Self { time, reserved, processor, event: crate::ALL_EVENTS, reserved2, kind, reserved3 }
     }
 }
 
 impl PauseRecord {
-    /// Creates the record for all sources that are sampled on the processor.
+    /// Creates the record for all events that are sampled on the processor.
     #[must_use]
     pub const fn new(kind: PauseKind, time: u64, processor: u32, duration: u64) -> Self {
         let (reserved, reserved2, reserved3) = ([Zero::Zero; 8], [Zero::Zero; 4], [Zero::Zero; 10]);
-        Self { time, duration, reserved, processor, source: crate::ALL_SOURCES, reserved2, kind, reserved3 }
+        Self { time, duration, reserved, processor, event: crate::ALL_EVENTS, reserved2, kind, reserved3 }
     }
 }

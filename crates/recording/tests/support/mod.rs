@@ -65,7 +65,7 @@ pub fn sample(time: u64) -> SampleRecord {
         process: 4,
         thread: 8,
         processor: 1,
-        source: 0x13,
+        event: 0x13,
         interval: 65_536,
         kind: CounterKind::Sample,
         mode: Mode::User,

@@ -75,7 +75,7 @@ impl Thinning {
         let rest = self.runs.into_values().filter(|run| run.samples > 0 || run.events > 0);
         let mut rest: Vec<(AnySample, StackId)> =
             rest.map(|run| (AnySample { events: run.events, ..run.last }, run.stack)).collect();
-        rest.sort_by_key(|(sample, _)| (sample.time, sample.processor, sample.source));
+        rest.sort_by_key(|(sample, _)| (sample.time, sample.processor, sample.event));
         rest
     }
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn sample(processor: u32, source: u32, time: u64, events: u64) -> AnySample {
-        AnySample { time, ip: 0x1000, process: 4, thread: 8, processor, source, events, mode: Mode::User }
+        AnySample { time, ip: 0x1000, process: 4, thread: 8, processor, event: source, events, mode: Mode::User }
     }
 
     #[test]
@@ -116,14 +116,14 @@ mod tests {
                 samples.map(|((processor, source, events), time)| sample(processor, source, time, events)).collect();
             let mut thinning = Thinning::new(samples.len() as u64, max, 6);
             let mut kept: Vec<AnySample> =
-                samples.iter().filter_map(|one| thinning.add(one, StackId::NOT_RECORDED, one.source.into())).collect();
+                samples.iter().filter_map(|one| thinning.add(one, StackId::NOT_RECORDED, one.event.into())).collect();
             let step = usize::try_from(thinning.step()).unwrap();
             kept.extend(thinning.finish().into_iter().map(|(sample, _)| sample));
             prop_assert!(kept.len() as u64 <= max.max(7), "{} of {}, step {}", kept.len(), max, step);
             let sums = |samples: &[AnySample]| {
                 let mut sums: BTreeMap<(u32, u32), u64> = BTreeMap::new();
                 for one in samples {
-                    *sums.entry((one.processor, one.source)).or_default() += one.events;
+                    *sums.entry((one.processor, one.event)).or_default() += one.events;
                 }
                 sums
             };
@@ -131,7 +131,7 @@ mod tests {
             // Every so many samples of each, and the last one.
             for key in sums(&samples).into_keys() {
                 let of = |samples: &[AnySample]| -> Vec<u64> {
-                    samples.iter().filter(|one| (one.processor, one.source) == key).map(|one| one.time).collect()
+                    samples.iter().filter(|one| (one.processor, one.event) == key).map(|one| one.time).collect()
                 };
                 let all = of(&samples);
                 let wanted: Vec<u64> = all.chunks(step).filter_map(|run| run.last().copied()).collect();

@@ -76,7 +76,7 @@ fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_
     let order = merged.iter().fold(String::new(), |mut text, one| {
         let sample = &one.sample;
         let (number, mode) = (one.pebs_sequence, if one.location(&contents.processes).kernel { "k" } else { "u" });
-        let place = (sample.processor, number, sample.time, sample.source, sample.process, sample.thread);
+        let place = (sample.processor, number, sample.time, sample.event, sample.process, sample.thread);
         writeln!(text, "{place:x?} {mode} {:#x} {} {}", sample.ip, one.is_precise(), one.inferred).unwrap();
         text
     });

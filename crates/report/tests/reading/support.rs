@@ -68,7 +68,7 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> CounterSampl
         process,
         thread: if process == UNKNOWN { UNKNOWN } else { process + 1 },
         processor: 0,
-        source,
+        event: source,
         interval,
         kind: CounterKind::Sample,
         mode: mode_of(ip),
@@ -79,15 +79,15 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> CounterSampl
 
 /// Returns the precise sample with the fields of `sample`.
 pub fn precise(kind: PreciseKind, number: u64, sample: CounterSample) -> PreciseSample {
-    let CounterSample { time, ip, process, thread, processor, source, interval, mode, .. } = sample;
-    PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number }
+    let CounterSample { time, ip, process, thread, processor, event: source, interval, mode, .. } = sample;
+    PreciseSample { time, ip, process, thread, processor, event: source, interval, kind, mode, number }
 }
 
 /// Returns a branch on processor 0.
 pub fn branch(process: u32, from: u64, to: u64, prediction: Prediction) -> BranchRecord {
-    let CounterSample { time, thread, processor, source, mode, .. } = sample(BRANCHES, process, from, 0);
+    let CounterSample { time, thread, processor, event: source, mode, .. } = sample(BRANCHES, process, from, 0);
     let kind = BranchKind::Branch;
-    BranchRecord { time, from, process, thread, processor, source, prediction, kind, mode, to }
+    BranchRecord { time, from, process, thread, processor, event: source, prediction, kind, mode, to }
 }
 
 fn mode_of(ip: u64) -> Mode {

@@ -152,7 +152,7 @@ proptest! {
         blocks.push(block(&samples));
         let contents = read(&file(&blocks));
         let table = table(&contents, &columns, &Filter::default());
-        let wanted: Vec<&CounterSample> = samples.iter().filter(|sample| sample.source == CYCLES).collect();
+        let wanted: Vec<&CounterSample> = samples.iter().filter(|sample| sample.event == CYCLES).collect();
         let events = wanted.iter().map(|sample| u64::from(sample.interval)).sum();
         prop_assert_eq!(sum(&table.rows), SampleWeight { samples: wanted.len() as u64, events });
         prop_assert_eq!(table.total.weight, sum(&table.rows));

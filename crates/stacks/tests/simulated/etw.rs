@@ -244,7 +244,7 @@ impl Simulation<'_> {
                     process: interrupt.process(),
                     thread: interrupt.thread(),
                     processor: cpu,
-                    source,
+                    event: source,
                     interval: 1_000,
                     kind: CounterKind::Sample,
                     mode: if interrupt.is_in_kernel() { Mode::Kernel } else { Mode::User },
@@ -312,7 +312,7 @@ impl Simulation<'_> {
     fn tell(&mut self, record: &CounterSample, truth: SampleStack) {
         let is_empty = self.graph == CallGraph::Kernel && record.mode == Mode::User;
         let truth = if is_empty { stack(&[], false) } else { truth };
-        self.world.truth.insert((record.processor, record.source, record.time), truth);
+        self.world.truth.insert((record.processor, record.event, record.time), truth);
     }
 
     /// Writes an event in the code of an interrupt, or in the idle process. Returns what it tells.
@@ -452,5 +452,5 @@ impl Known<'_> {
 fn precise(processor: u32, time: u64) -> SampleRecord {
     let (ip, process, thread, source, interval) = (0x40_1000, 100, 1_001, 0x13, 1_000);
     let (kind, mode) = (PreciseKind::Precise, Mode::User);
-    PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number: 0 }.into()
+    PreciseSample { time, ip, process, thread, processor, event: source, interval, kind, mode, number: 0 }.into()
 }

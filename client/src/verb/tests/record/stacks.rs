@@ -21,7 +21,7 @@ fn stacked(cookie: u32, mode: Mode) -> CounterSample {
         process: 12,
         thread: 8,
         processor: 0,
-        source: 0x13,
+        event: 0x13,
         interval: 1_000,
         kind: CounterKind::Sample,
         mode,
@@ -40,7 +40,7 @@ fn event_of(sample: &CounterSample, match_id: u64, frames: &[u64]) -> FakeEvent 
         cookie,
         first: cookie,
         count: 1,
-        source: sample.source,
+        source: sample.event,
         cpu: sample.processor,
         mode: u32::from(sample.mode == Mode::Kernel),
     };
