@@ -5,6 +5,7 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up must not measure")]
 #![forbid(unsafe_code)]
 
+#[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/lab/mod.rs"]
 mod lab;
 

@@ -1,7 +1,5 @@
 //! Damaged files: the reader returns the intact blocks, then the reason why it stops.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
-
 use std::error::Error as _;
 
 use crate::support::{

@@ -1,7 +1,5 @@
 //! A recording is read as it was written.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
-
 use std::io::{self, Read, Write};
 
 use crate::support::{
