@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use events::import::Imported;
 use events::{CoreTable, Counters, Event, Generic, Target};
-use halprof::event::raw_event::{WholeEvent, term_of};
+use halprof::event::raw_event::{EncodedEvent, term_of};
 use halprof::event::vendor_event::{self, CannotCount};
 use halprof::event::{EventName, SourceName, event_cache};
 use halprof::source::is_named;
@@ -277,8 +277,7 @@ impl<C: Cpuid> Core<'_, C> {
     /// Returns the encoding of an event, or why there is none.
     fn find<E>(&self, wanted: &SourceName, hal: &Hal<E>) -> Result<CoreEncoding, String> {
         let (name, value) = match wanted.source() {
-            SourceName::Raw(event) => return Ok(self.of_whole(WholeEvent { event: *event, extra: None }, hal)),
-            SourceName::Whole(whole) => return Ok(self.of_whole(*whole, hal)),
+            SourceName::Raw(event) => return Ok(self.of_encoded(*event, hal)),
             SourceName::Number(number) if Source(*number).raw().is_some() => {
                 return Ok(self.of_source(Source(*number), &shown(wanted), hal));
             }
@@ -306,11 +305,11 @@ impl<C: Cpuid> Core<'_, C> {
         })
     }
 
-    fn of_whole<E>(&self, whole: WholeEvent, hal: &Hal<E>) -> CoreEncoding {
-        let encoding = self.of_source(whole.event.source(), &whole.to_string(), hal);
-        let (extra, error) = registered(whole, hal);
+    fn of_encoded<E>(&self, event: EncodedEvent, hal: &Hal<E>) -> CoreEncoding {
+        let encoding = self.of_source(event.source(), &event.to_string(), hal);
+        let (extra, error) = registered(event, hal);
         CoreEncoding {
-            select: encoding.select.as_ref().map(|_| format::select(whole.event.select())),
+            select: encoding.select.as_ref().map(|_| format::select(event.event.select())),
             extra,
             error: encoding.error.or(error),
             ..encoding
@@ -370,10 +369,12 @@ impl<C: Cpuid> Core<'_, C> {
         let capabilities = PmuCapabilities::of(self.cpu);
         let is_emon = hal.selection().interface == Kind::Emon;
         let request = vendor_event::request(event, value);
-        let raw = request.as_ref().ok().filter(|request| !event.is_fixed() || request.source.raw().is_some());
-        let known = raw.and_then(|request| hal.source_information(request.source).ok());
-        let whole = request.as_ref().ok().and_then(|request| request.whole);
-        let (extra, refusal) = whole.map_or((None, None), |whole| registered(whole, hal));
+        let encoded = match &request {
+            Ok(SourceName::Raw(encoded)) => Some(*encoded),
+            _ => None,
+        };
+        let known = encoded.and_then(|encoded| hal.source_information(encoded.source()).ok());
+        let (extra, refusal) = encoded.map_or((None, None), |encoded| registered(encoded, hal));
         let general = if is_emon {
             capabilities.general()
         } else {
@@ -435,8 +436,8 @@ impl<C: Cpuid> Core<'_, C> {
 }
 
 /// Returns the extra register that an event gets, or why the processor does not count the event.
-fn registered<E>(whole: WholeEvent, hal: &Hal<E>) -> (Option<ExtraRegister>, Option<String>) {
-    match (hal.register_for(ProcessorIndex::BOOT, whole.event, whole.extra), whole.extra) {
+fn registered<E>(event: EncodedEvent, hal: &Hal<E>) -> (Option<ExtraRegister>, Option<String>) {
+    match (hal.register_for(ProcessorIndex::BOOT, event.event, event.extra), event.extra) {
         (Ok(Some(register)), Some(extra)) => {
             let [msr, value] = [u64::from(register.address()), extra.value].map(|number| format!("{number:#x}"));
             (Some(ExtraRegister { msr, value }), None)

@@ -20,13 +20,12 @@ use std::str::FromStr;
 
 use pmu::CoreType;
 use pmu::extra::Extra;
-use pmu::source::RawEvent;
 use protocol::modes;
 
 pub use self::alone::TogetherError;
 pub use self::malformed::{Malformed, each};
 pub use self::named::{NamedEvent, NoGeneric, Resolved, one, requests, resolve};
-use self::raw_event::{ExtraTerm, Notation, Terms, WholeEvent};
+use self::raw_event::{EncodedEvent, ExtraTerm, Terms};
 use crate::core_types::qualified;
 use crate::text::argument::argument;
 use crate::text::number;
@@ -45,9 +44,7 @@ pub enum SourceName {
     /// A maker's name with another value of its extra register: `MEM_TRANS_RETIRED.LOAD_LATENCY_GT_4:ldlat=30`.
     Valued(String, Extra),
     /// An event in the notation of perf.
-    Raw(RawEvent),
-    /// An event in that notation that the number of a source has no room for.
-    Whole(WholeEvent),
+    Raw(EncodedEvent),
     /// One of the others, on processors of one core type of a hybrid: `cpu_core/TotalCycles/`.
     OnCoreType(CoreType, Box<Self>),
 }
@@ -58,7 +55,7 @@ impl SourceName {
     pub fn core_type(&self) -> u32 {
         match self {
             Self::OnCoreType(core_type, _) => core_type.number(),
-            Self::Number(_) | Self::Name(_) | Self::Valued(..) | Self::Raw(_) | Self::Whole(_) => 0,
+            Self::Number(_) | Self::Name(_) | Self::Valued(..) | Self::Raw(_) => 0,
         }
     }
 
@@ -67,17 +64,13 @@ impl SourceName {
     pub fn source(&self) -> &Self {
         match self {
             Self::OnCoreType(_, source) => source,
-            Self::Number(_) | Self::Name(_) | Self::Valued(..) | Self::Raw(_) | Self::Whole(_) => self,
+            Self::Number(_) | Self::Name(_) | Self::Valued(..) | Self::Raw(_) => self,
         }
     }
 
     /// Returns the source that the terms select, and the mask of the counters that it may take.
     fn parsed(Terms { event, extra, counters }: Terms) -> (Self, u32) {
-        if extra.is_none() && event.is_encodable() {
-            (Self::Raw(event), counters)
-        } else {
-            (Self::Whole(WholeEvent { event, extra }), counters)
-        }
+        (Self::Raw(EncodedEvent { event, extra }), counters)
     }
 
     /// Parses what stands between the slashes behind a core type: the terms of an event, or a source of a table.
@@ -212,8 +205,7 @@ impl fmt::Display for SourceName {
             Self::Number(number) => write!(f, "{number} ({number:#04x})"),
             Self::Name(name) => f.write_str(name),
             Self::Valued(name, value) => write!(f, "{name}:{}", ExtraTerm(*value)),
-            Self::Raw(event) => Notation(*event).fmt(f),
-            Self::Whole(event) => event.fmt(f),
+            Self::Raw(event) => event.fmt(f),
             Self::OnCoreType(core_type, source) => match &**source {
                 Self::Number(number) => write!(f, "{core_type}/{number:#04x}/"),
                 source => f.write_str(&qualified(&source.to_string(), core_type.number())),
@@ -413,6 +405,8 @@ pub fn mode_letters(bits: u32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use pmu::source::RawEvent;
+
     use super::*;
 
     #[test]
@@ -431,7 +425,7 @@ mod tests {
 
     #[test]
     fn perfs_forms_of_an_event_are_accepted() {
-        let raw = |event| SourceName::Raw(RawEvent::NONE.with_event(event));
+        let raw = |event| SourceName::Raw(RawEvent::NONE.with_event(event).into());
         let name = |name: &str| SourceName::Name(name.to_owned());
         for (text, source, bits) in [
             ("r00c0", raw(0xC0), 3),
@@ -452,11 +446,11 @@ mod tests {
     fn a_raw_event_has_its_modes_after_the_slash() {
         for (text, bits) in [("", 3), ("u", 1), ("k", 2), (":u", 1), ("uk", 3), (":ku", 3)] {
             let event: EventName = format!("cpu/event=0xc0,umask=1/{text}").parse().unwrap();
-            let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1));
+            let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1).into());
             assert_eq!((event.source, event.modes), (wanted, bits), "{text}");
         }
         let event: EventName = "cpu/event=0xc0,counters=0x3,umask=1/k".parse().unwrap();
-        let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1));
+        let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1).into());
         assert_eq!((event.source, event.modes, event.counters), (wanted, 2, 3));
         assert!("cpu/event=0xc0,counters=3/".parse::<SourceName>().unwrap_err().to_string().contains("leave it out"));
         for text in ["cpu", "cpu/event=1", "cpu/event=1/x", "cpu/event=1/::u", "cpu/event=1/:", "CPU/event=1/"] {
@@ -468,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_core_type_stands_before_a_source_or_the_terms_of_an_event() {
-        let raw = SourceName::Raw(RawEvent::NONE.with_event(0xD1).with_umask(0x20));
+        let raw = SourceName::Raw(RawEvent::NONE.with_event(0xD1).with_umask(0x20).into());
         for (text, core_type, source, bits) in [
             ("cpu_core/TotalCycles/", CoreType::Core, SourceName::Name("TotalCycles".to_owned()), 3),
             ("cpu_atom/TotalCycles/u", CoreType::Atom, SourceName::Name("TotalCycles".to_owned()), 1),

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use events::nearest;
 use pmu::Kind;
 use pmu::interval::IntervalRange;
-use pmu::source::RawEvent;
 use protocol::{BRANCHES, CountRecord, EventRequest, InfoReply, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
@@ -14,7 +13,7 @@ use thiserror::Error;
 use crate::core_types::{SourceOnType, numbers, qualified};
 use crate::errata::{self, SourceErratum};
 use crate::error::ErrorKind;
-use crate::event::raw_event::{self, Notation, WholeEvent};
+use crate::event::raw_event::{self, EncodedEvent, Notation};
 use crate::event::role::{self, Role};
 use crate::event::suggestions;
 use crate::event::{SourceName, suffix};
@@ -150,18 +149,18 @@ impl SourceInfo {
 }
 
 /// The properties that are known without the driver. The driver checks at the start whether it supports the event.
-impl From<RawEvent> for SourceInfo {
-    fn from(event: RawEvent) -> Self {
+impl From<EncodedEvent> for SourceInfo {
+    fn from(event: EncodedEvent) -> Self {
         let range = IntervalRange::of(event.source());
         Self {
             id: event.source().0,
-            name: Notation(event).to_string(),
+            name: event.to_string(),
             supported: true,
             reason: None,
             interval: range.default,
             minimum: range.minimum,
             maximum: range.maximum,
-            select: format::select(event.select()),
+            select: format::select(event.event.select()),
             counters: Vec::new(),
             unlisted: false,
             precise_counters: Vec::new(),
@@ -169,15 +168,9 @@ impl From<RawEvent> for SourceInfo {
             running: 0,
             errata: Vec::new(),
             support: 0,
-            event: 0,
-            extra: 0,
+            event: event.bits(),
+            extra: event.value(),
         }
-    }
-}
-
-impl From<WholeEvent> for SourceInfo {
-    fn from(whole: WholeEvent) -> Self {
-        Self { name: whole.to_string(), event: whole.bits(), extra: whole.value(), ..Self::from(whole.event) }
     }
 }
 
@@ -231,9 +224,6 @@ impl Sources {
     /// If no source has this name, or only another profile interface has it.
     pub fn find(&self, wanted: &SourceName) -> Result<SourceInfo, SourceError> {
         let wanted = wanted.source();
-        if let SourceName::Whole(whole) = wanted {
-            return Ok(SourceInfo::from(*whole));
-        }
         if let Some(event) = raw(wanted) {
             return Ok(SourceInfo::from(event));
         }
@@ -300,7 +290,7 @@ impl Sources {
 
     /// Returns the name of an event as requests and replies have it.
     pub fn name_of(&self, source: u32, core_type: u32, (event, extra): (u64, u64)) -> String {
-        match WholeEvent::from_bits(event, extra) {
+        match EncodedEvent::from_bits(event, extra) {
             Some(whole) => self.remembered(source, core_type, (event, extra)).unwrap_or_else(|| whole.to_string()),
             None => self.name_on(source, core_type),
         }
@@ -342,17 +332,16 @@ pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
         SourceName::Number(number) => id == *number,
         SourceName::Name(wanted) => normalized(name) == normalized(wanted),
         SourceName::Raw(event) => event.source().0 == id,
-        SourceName::Whole(whole) => whole.event.source().0 == id,
         // No source of the HAL has an extra register, and a core type does not stand before another.
         SourceName::Valued(..) | SourceName::OnCoreType(..) => false,
     }
 }
 
 /// Returns the raw event that the user named, in the notation of perf or by its source number.
-fn raw(wanted: &SourceName) -> Option<RawEvent> {
+fn raw(wanted: &SourceName) -> Option<EncodedEvent> {
     match wanted {
-        SourceName::Number(number) => pmu::Source(*number).raw(),
-        SourceName::Name(_) | SourceName::Valued(..) | SourceName::OnCoreType(..) | SourceName::Whole(_) => None,
+        SourceName::Number(number) => pmu::Source(*number).raw().map(EncodedEvent::from),
+        SourceName::Name(_) | SourceName::Valued(..) | SourceName::OnCoreType(..) => None,
         SourceName::Raw(event) => Some(*event),
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of events with the value of an extra register.
 
-use halprof::event::raw_event::WholeEvent;
+use halprof::event::raw_event::EncodedEvent;
 use protocol::{EventRequest, StartHeader};
 use zerocopy::FromBytes;
 
@@ -9,9 +9,9 @@ use super::*;
 const READS: &str = "cpu/event=0xb7,umask=0x01,offcore_rsp=0x10001/";
 const WRITES: &str = "cpu/event=0xb7,umask=0x01,offcore_rsp=0x10002/";
 
-fn whole(text: &str) -> WholeEvent {
+fn whole(text: &str) -> EncodedEvent {
     let name: SourceName = text.parse().unwrap();
-    let SourceName::Whole(whole) = name else { panic!("{text}") };
+    let SourceName::Raw(whole) = name else { panic!("{text}") };
     whole
 }
 

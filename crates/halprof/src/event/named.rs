@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::event_cache;
 use crate::event::raw_event::{ExtraTerm, term_of};
 use crate::event::suggestions;
-use crate::event::vendor_event::{self, CannotCount, CannotCountEvent, VendorRequest};
+use crate::event::vendor_event::{self, CannotCount, CannotCountEvent};
 use crate::event::{EventName, SourceName};
 use crate::source::{SourceError, SourceInfo, Sources};
 use crate::text::format;
@@ -178,10 +178,10 @@ fn with_event(
         let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
         let request = request_in(&event, value, modes).map_err(cannot)?;
-        if request.source.raw().is_some() && has_other_event(&event, *one, identity) {
+        if matches!(request, SourceName::Raw(_)) && has_other_event(&event, *one, identity) {
             return Err(cannot(CannotCount::LowPowerCores).into());
         }
-        found.push(resolved(request, &event, value, core_type, sources)?);
+        found.push(resolved(&request, &event, value, core_type, sources)?);
     }
     let is_common = |one: &Resolved| Source(one.source.id).raw().is_none();
     if found.len() > 1 && found.iter().all(is_common) {
@@ -194,7 +194,7 @@ fn with_event(
 }
 
 /// Returns the request for an event in these modes.
-fn request_in(event: &Event, value: Option<Extra>, modes: u32) -> Result<VendorRequest, CannotCount> {
+fn request_in(event: &Event, value: Option<Extra>, modes: u32) -> Result<SourceName, CannotCount> {
     if modes & modes::PRECISE != 0 {
         vendor_event::check_recordable(event)?;
     }
@@ -203,15 +203,15 @@ fn request_in(event: &Event, value: Option<Extra>, modes: u32) -> Result<VendorR
 
 /// Returns the source of a request for an event, and remembers its name.
 fn resolved(
-    request: VendorRequest,
+    request: &SourceName,
     event: &Event,
     value: Option<Extra>,
     core_type: u32,
     sources: &Sources,
 ) -> Result<Resolved, SourceError> {
-    let name = value.map_or_else(|| event.name.clone(), |value| format!("{}:{}", event.name, ExtraTerm(value)));
-    let source = request.info(name, sources)?;
-    if request.source.raw().is_some() {
+    let mut source = sources.find(request)?;
+    if matches!(request, SourceName::Raw(_)) {
+        source.name = value.map_or_else(|| event.name.clone(), |value| format!("{}:{}", event.name, ExtraTerm(value)));
         sources.remember(&source, core_type, event.alone);
     }
     Ok(Resolved { source, core_type, counters: 0 })
@@ -236,8 +236,8 @@ fn with_imported(
         let request = request_in(&event, value, modes).map_err(cannot)?;
         // The driver may not know an event that is newer than it.
         let mask = u32::from(event.counters.general_mask);
-        let counters = if request.source.raw().is_some() && event.counters != Counters::ANY { mask } else { 0 };
-        found.push(Resolved { counters, ..resolved(request, &event, value, core_type, sources)? });
+        let counters = if matches!(request, SourceName::Raw(_)) && event.counters != Counters::ANY { mask } else { 0 };
+        found.push(Resolved { counters, ..resolved(&request, &event, value, core_type, sources)? });
     }
     Ok(found)
 }

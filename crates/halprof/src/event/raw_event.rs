@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use pmu::Source;
 use pmu::extra::{Extra, Selector};
 use pmu::source::{FullEvent, RawEvent};
 
@@ -19,16 +20,16 @@ const EXTRA_TERMS: [(&str, Selector, u64); 3] = [
     ("frontend", Selector::FrontEnd, 0xFF_FFFF),
 ];
 
-/// An event that the number of a source has no room for.
+/// An event by its encoding: the fields of the event select register, and the value of an extra register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WholeEvent {
+pub struct EncodedEvent {
     /// The event.
     pub event: RawEvent,
     /// What it needs in an extra register.
     pub extra: Option<Extra>,
 }
 
-impl WholeEvent {
+impl EncodedEvent {
     /// Returns the event with these [bits](Self::bits) and this value of its extra register; `None` for zero bits.
     #[must_use]
     pub fn from_bits(bits: u64, value: u64) -> Option<Self> {
@@ -37,9 +38,18 @@ impl WholeEvent {
         full.is_event().then(|| Self { event: full.raw(), extra })
     }
 
-    /// Returns the bits of the event for a request.
+    /// Returns the source that encodes the event, or stands for it.
+    #[must_use]
+    pub const fn source(self) -> Source {
+        self.event.source()
+    }
+
+    /// Returns the bits of the event for a request, or 0 if its source says all.
     #[must_use]
     pub fn bits(self) -> u64 {
+        if self.extra.is_none() && self.event.is_encodable() {
+            return 0;
+        }
         let selector = self.extra.map_or(0, |extra| extra.selector as u8);
         self.event.full().with_selector(selector).into_bits()
     }
@@ -51,7 +61,13 @@ impl WholeEvent {
     }
 }
 
-impl fmt::Display for WholeEvent {
+impl From<RawEvent> for EncodedEvent {
+    fn from(event: RawEvent) -> Self {
+        Self { event, extra: None }
+    }
+}
+
+impl fmt::Display for EncodedEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let event = Notation(self.event).to_string();
         let Some(extra) = self.extra else { return f.write_str(&event) };
@@ -384,8 +400,8 @@ mod tests {
         ) {
             let (_, selector, most) = EXTRA_TERMS[register];
             let extra = Some(Extra { selector, value: value & most });
-            let whole = WholeEvent { event: event(number, umask.into(), 0, false, false).with_any(any), extra };
-            prop_assert_eq!(WholeEvent::from_bits(whole.bits(), whole.value()), Some(whole));
+            let whole = EncodedEvent { event: event(number, umask.into(), 0, false, false).with_any(any), extra };
+            prop_assert_eq!(EncodedEvent::from_bits(whole.bits(), whole.value()), Some(whole));
             let shown = narrowed(&whole.to_string(), counters);
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
             prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event: whole.event, extra, counters }));

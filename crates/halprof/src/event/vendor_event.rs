@@ -9,8 +9,7 @@ use thiserror::Error;
 
 use crate::error::ErrorKind;
 use crate::event::SourceName;
-use crate::event::raw_event::{WholeEvent, term_of};
-use crate::source::{SourceError, SourceInfo, Sources};
+use crate::event::raw_event::{EncodedEvent, term_of};
 use crate::text::format;
 
 /// Fixed counters that the driver uses, and the profile sources that it counts with them (KPROFILE_SOURCE):
@@ -94,29 +93,6 @@ impl CannotCountEvent {
     }
 }
 
-/// What a request for an event has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VendorRequest {
-    /// The source.
-    pub source: Source,
-    /// The whole event, if the number of the source has no room for it.
-    pub whole: Option<WholeEvent>,
-}
-
-impl VendorRequest {
-    /// Returns what the list of sources shows of it, with the name `name` unless it is a source of the HAL.
-    ///
-    /// # Errors
-    /// If the driver has no such source.
-    pub fn info(self, name: String, sources: &Sources) -> Result<SourceInfo, SourceError> {
-        let info = match self.whole {
-            Some(whole) => SourceInfo::from(whole),
-            None => sources.find(&SourceName::Number(self.source.0))?,
-        };
-        Ok(if self.source.raw().is_some() { SourceInfo { name, ..info } } else { info })
-    }
-}
-
 /// Checks that the driver can record an event under its own name.
 ///
 /// # Errors
@@ -129,11 +105,11 @@ pub fn check_recordable(event: &Event) -> Result<(), CannotCount> {
     }
 }
 
-/// Returns the request for an event, with `value` instead of the table's value of its extra register.
+/// Returns what the driver counts for an event: a source of the HAL or an encoding, with `value` instead of the table's value of its extra register.
 ///
 /// # Errors
 /// If no request can carry the event.
-pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, CannotCount> {
+pub fn request(event: &Event, value: Option<Extra>) -> Result<SourceName, CannotCount> {
     let encoding = event.encoding;
     let extra = extra(event, value)?;
     if event.is_fixed() {
@@ -142,11 +118,11 @@ pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, Can
             return Err(CannotCount::AnyThread(number));
         }
         let known = FIXED.into_iter().find(|(umask, _)| (encoding.event, encoding.umask) == (0, *umask));
-        let raw = RawEvent::NONE.with_event(encoding.event).with_umask(encoding.umask).source();
+        let raw = RawEvent::NONE.with_event(encoding.event).with_umask(encoding.umask);
         let is_unit = (encoding.event, number) == (0, SLOTS_COUNTER) && matches!(encoding.umask, 0x04 | 0x80..=0x87);
-        let slots = is_unit.then_some(raw);
-        let source = known.map(|(_, source)| source).or(slots).ok_or(CannotCount::FixedCounter(number))?;
-        return Ok(VendorRequest { source, whole: None });
+        let slots = is_unit.then_some(SourceName::Raw(raw.into()));
+        let known = known.map(|(_, source)| SourceName::Number(source.0));
+        return known.or(slots).ok_or(CannotCount::FixedCounter(number));
     }
     let raw = RawEvent::NONE
         .with_event(encoding.event)
@@ -156,12 +132,10 @@ pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, Can
         .with_edge(encoding.edge)
         .with_any(encoding.any)
         .with_equality(encoding.eq);
-    let source = raw.source();
-    if source.raw().is_none() || encoding.event > RawEvent::MAX_EVENT {
+    if raw.source().raw().is_none() || encoding.event > RawEvent::MAX_EVENT {
         return Err(CannotCount::NotEncodable);
     }
-    let is_whole = extra.is_some() || !raw.is_encodable();
-    Ok(VendorRequest { source, whole: is_whole.then_some(WholeEvent { event: raw, extra }) })
+    Ok(SourceName::Raw(EncodedEvent { event: raw, extra }))
 }
 
 /// Returns what an event needs in an extra register, with `value` instead of the table's value.
@@ -217,16 +191,11 @@ pub fn cores(table: CoreTable) -> &'static str {
 mod tests {
     use std::collections::BTreeMap;
 
-    use pmu::source::FullEvent;
-
     use super::*;
 
-    /// Returns what a request selects: select register, selector and value.
-    fn selects(request: VendorRequest) -> (u64, u8, u64) {
-        let full = request.whole.map(|whole| FullEvent::from_bits(whole.bits()));
-        let raw = full.map_or_else(|| request.source.raw(), |full| Some(full.raw()));
-        let value = request.whole.map_or(0, WholeEvent::value);
-        (raw.unwrap().select(), full.map_or(0, |full| full.selector()), value)
+    /// Returns what an event selects: select register, selector and value.
+    fn selects(event: EncodedEvent) -> (u64, u8, u64) {
+        (event.event.select(), event.extra.map_or(0, |extra| extra.selector as u8), event.value())
     }
 
     #[test]
@@ -241,10 +210,10 @@ mod tests {
                         continue;
                     }
                 };
-                if request.source.raw().is_none() {
+                let SourceName::Raw(encoded) = request else {
                     assert!(event.is_fixed(), "{}", event.name);
                     continue;
-                }
+                };
                 let (msr, value) = event.extra.as_ref().map_or((0, 0), |extra| (extra.registers[0].msr, extra.value));
                 let selector = match msr {
                     0x1A6 | 0x1A7 => 1,
@@ -252,8 +221,8 @@ mod tests {
                     0x3F7 => 3,
                     _ => 0,
                 };
-                assert_eq!(selects(request), (event.encoding.select() | 3 << 16, selector, value), "{}", event.name);
-                *(if request.whole.is_some() { &mut whole } else { &mut plain }) += 1;
+                assert_eq!(selects(encoded), (event.encoding.select() | 3 << 16, selector, value), "{}", event.name);
+                *(if encoded.bits() != 0 { &mut whole } else { &mut plain }) += 1;
             }
         }
         let reasons: Vec<_> = reasons.iter().map(|(reason, number)| (reason.as_str(), *number)).collect();
