@@ -43,10 +43,18 @@ impl<'a> Corpus<'a> {
     }
 }
 
+/// Returns the names of the targets, in the order of fuzz/Cargo.toml: those of its programs.
+pub fn targets(workspace: &Workspace) -> Result<Vec<String>> {
+    let manifest = files::read_text(&workspace.root().join("fuzz/Cargo.toml"))?;
+    let programs = manifest.split("[[bin]]").skip(1);
+    let name = |program: &str| program.split_once("name = \"")?.1.split('"').next().map(str::to_owned);
+    Ok(programs.filter_map(name).collect())
+}
+
 /// Adds inputs to a corpus. One that is there already is not added again.
 pub fn add(workspace: &Workspace, AddArguments { target, inputs }: &AddArguments) -> Result<()> {
-    let source = workspace.root().join("fuzz/fuzz_targets").join(target).with_extension("rs");
-    ensure!(source.is_file(), "there is no target {target}: {} is missing", source.display());
+    let all = targets(workspace)?;
+    ensure!(all.contains(target), "there is no target {target}; the targets are: {}", all.join(", "));
     let corpus = Corpus::of(workspace, target);
     let folder = corpus.unpack()?;
     for input in inputs {
@@ -67,11 +75,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace::at(root.path().to_owned());
         let corpus = Corpus::of(&workspace, "target_name");
-        let (corpora, sources) = (root.path().join("fuzz/corpus"), root.path().join("fuzz/fuzz_targets"));
-        for folder in [&corpora, &sources] {
-            files::make_folder(folder).unwrap();
-        }
-        files::write(&sources.join("target_name.rs"), "").unwrap();
+        files::make_folder(&root.path().join("fuzz/corpus")).unwrap();
+        let manifest = "[package]\nname = \"package\"\n\n[[bin]]\nname = \"target_name\"\npath = \"a.rs\"\n";
+        files::write(&root.path().join("fuzz/Cargo.toml"), manifest).unwrap();
         let inputs: [&[u8]; 3] = [b"", b"\r\n", &[0, 255]];
         let contents = || -> Vec<Vec<u8>> {
             let folder = corpus.unpack().unwrap();
@@ -101,6 +107,11 @@ mod tests {
         add(&workspace, &arguments).unwrap();
         assert_eq!(contents(), [b"abc"], "the first input of a target");
         let unknown = AddArguments { target: "other".to_owned(), inputs: Vec::new() };
-        assert!(add(&workspace, &unknown).unwrap_err().to_string().starts_with("there is no target other: "));
+        assert!(
+            add(&workspace, &unknown)
+                .unwrap_err()
+                .to_string()
+                .contains("there is no target other; the targets are: target_name")
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::{ffi::OsString, fs, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
-use super::corpus::Corpus;
+use super::corpus::{Corpus, targets};
 use xtask::{command_line::FilesArguments, files, run, tools, workspace::Workspace};
 
 /// The release of cargo-fuzz.
@@ -33,7 +33,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
 /// Builds the targets and runs them one after the other, up to the first that finds something.
 pub fn run(workspace: &Workspace, arguments: &FilesArguments) -> Result<()> {
     let fuzzer = Fuzzer::new(workspace)?;
-    let all = fuzzer.targets()?;
+    let all = targets(workspace)?;
     let chosen: Vec<&String> =
         all.iter().filter(|name| arguments.target.as_ref().is_none_or(|wanted| wanted == *name)).collect();
     ensure!(!chosen.is_empty(), "there is no such target; the targets are: {}", all.join(", "));
@@ -66,12 +66,6 @@ impl<'a> Fuzzer<'a> {
             run::verbose(Command::new("rustup").args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal"]))?;
         }
         Ok(Self { workspace, path })
-    }
-
-    /// Returns the names of the targets, in alphabetical order.
-    fn targets(&self) -> Result<Vec<String>> {
-        let sources = files::names(&self.workspace.root().join("fuzz/fuzz_targets"))?;
-        Ok(sources.iter().filter_map(|name| name.strip_suffix(".rs")).map(str::to_owned).collect())
     }
 
     /// Returns a command of cargo-fuzz with these words behind it.
@@ -170,7 +164,7 @@ mod tests {
     #[test]
     fn every_target_has_a_corpus() {
         let workspace = Workspace::find().unwrap();
-        let targets = Fuzzer { workspace: &workspace, path: OsString::new() }.targets().unwrap();
+        let targets = targets(&workspace).unwrap();
         assert!(targets.len() > 5);
         for name in targets {
             assert!(Corpus::of(&workspace, &name).file().is_file(), "{name}");

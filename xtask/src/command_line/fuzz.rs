@@ -99,7 +99,7 @@ pub struct FilesArguments {
     /// Afterwards, replace the corpus of the repository by the smallest inputs that reach the same code
     #[arg(long)]
     pub minimize: bool,
-    /// The target, by the name of its file in fuzz/fuzz_targets; without it all of them
+    /// The target, by the name of its program in fuzz/Cargo.toml; without it all of them
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
 }
@@ -107,7 +107,7 @@ pub struct FilesArguments {
 /// Inputs for a corpus.
 #[derive(Args)]
 pub struct AddArguments {
-    /// The target, by the name of its file in fuzz/fuzz_targets
+    /// The target, by the name of its program in fuzz/Cargo.toml
     #[arg(value_name = "TARGET")]
     pub target: String,
     /// Files, such as one of target/fuzz-findings
