@@ -42,7 +42,7 @@ mod first_failure;
 mod hardware_recording;
 mod identity;
 pub mod machine_frame;
-mod metrics;
+mod perf_metrics;
 mod plan;
 mod platform;
 mod processor_set;

@@ -14,7 +14,7 @@ use protocol::{BRANCHES, ErrorCode, NtStatus, ProcessorSet, RegisterInUse};
 use crate::areas::{AreaUse, Areas};
 use crate::first_failure::FirstFailure;
 use crate::hardware_recording::HardwareRecording;
-use crate::metrics::take_metrics;
+use crate::perf_metrics::take_metrics;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::{set_of, union};
 use crate::reply::Refusal;

@@ -3,7 +3,7 @@
 use pmu::{CoreType, ProcessorIndex};
 
 use super::movement::try_on;
-use crate::metrics::take_metrics;
+use crate::perf_metrics::take_metrics;
 use crate::plan::Planner;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
