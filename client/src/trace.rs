@@ -34,7 +34,7 @@ pub use self::meaning::{CodeEvent, Meaning, interpret};
 pub use self::methods::TracedMethod;
 #[cfg(any(windows, test))]
 pub use self::raw::Extension;
-pub use self::raw::RawEvent;
+pub use self::raw::RawTraceEvent;
 #[cfg(test)]
 pub use self::{images::tests as code_payloads, methods::tests as method_payloads};
 
@@ -59,7 +59,7 @@ pub struct TraceLosses {
 }
 
 /// Receives events on the thread of the session.
-pub type TraceSink = Box<dyn FnMut(&RawEvent) + Send>;
+pub type TraceSink = Box<dyn FnMut(&RawTraceEvent) + Send>;
 
 /// A running trace session. It is stopped when it is dropped.
 pub trait TraceSession {

@@ -33,7 +33,7 @@ struct Connected {
     metrics: Metrics,
     refused: Refused,
     round: Duration,
-    session: Option<Session>,
+    session: Option<CountingSession>,
 }
 
 impl Connected {
@@ -57,7 +57,7 @@ impl Connected {
 }
 
 /// The session while it runs.
-struct Session {
+struct CountingSession {
     number: u64,
     before: Vec<CountRecord>,
 }
@@ -206,7 +206,7 @@ impl<'a> Counting<'a> {
         loop {
             let refused = match connected.driver.start(&header, &connected.requested) {
                 Ok(started) => {
-                    connected.session = Some(Session { number: started.session, before: Vec::new() });
+                    connected.session = Some(CountingSession { number: started.session, before: Vec::new() });
                     self.spent.accesses += connected.everywhere(connected.costs().start());
                     (self.started, self.paid, self.error) = (Some(now), now, None);
                     self.gaps.end(now);

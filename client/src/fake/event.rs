@@ -1,7 +1,7 @@
 //! An event of a fake trace session.
 
 use crate::trace::raw::{Guid, STACK_TRACE64};
-use crate::trace::{Extension, RawEvent, TraceSink};
+use crate::trace::{Extension, RawTraceEvent, TraceSink};
 
 /// An event that a fake session delivers.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ impl FakeEvent {
         let items: Vec<Vec<u8>> = self.stacks.iter().map(bytes).collect();
         let extensions: Vec<_> = items.iter().map(|bytes| Extension { kind: STACK_TRACE64, bytes }).collect();
         let [process, thread] = self.task;
-        sink(&RawEvent {
+        sink(&RawTraceEvent {
             provider: self.provider,
             id: self.number,
             opcode: u8::try_from(self.number).unwrap(),
@@ -41,7 +41,7 @@ impl FakeEvent {
             time: self.time,
             payload: &self.payload,
             extensions: &extensions,
-            ..RawEvent::EMPTY
+            ..RawTraceEvent::EMPTY
         });
     }
 }

@@ -52,7 +52,7 @@ const fn descriptor(owner: [u32; 2]) -> [u8; 68] {
 
 /// What a test sets.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct VolumeState {
     /// What belongs to an ordinary user.
     pub of_user: BTreeSet<PathBuf>,
     /// What is a link.
@@ -69,14 +69,14 @@ pub struct State {
 /// The file system.
 #[derive(Debug, Clone, Default)]
 pub struct FakeVolume {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<VolumeState>>,
     /// Whether it is that of a service, which trusts its own account, here the user.
     is_of_service: bool,
 }
 
 impl FakeVolume {
     /// Returns what the test sets.
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, VolumeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Where a processor is. Cores are numbered within their package, in the order of their first processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct CorePlace {
     /// Number of the package.
     pub package: u32,
     /// Number of the core in the package.
@@ -12,7 +12,7 @@ pub struct Place {
 }
 
 /// The place of each processor, by its number.
-pub type Topology = BTreeMap<u32, Place>;
+pub type Topology = BTreeMap<u32, CorePlace>;
 
 #[cfg(any(windows, test))]
 pub mod relations;

@@ -27,13 +27,13 @@ const _: () = assert!(size_of::<ReplyHeader>() == size_of::<SampleRecord>(), "sa
 /// The memory for all samples of a recording in progress.
 #[derive(Debug)]
 pub struct Buffers {
-    state: Mutex<State>,
+    state: Mutex<BuffersState>,
     released: Condvar,
     max: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BuffersState {
     free: Vec<Box<[SampleRecord]>>,
     /// Bytes of the batches and of the buffer being filled.
     held: usize,
@@ -63,7 +63,7 @@ impl Buffers {
         Arc::new(Self { state: Mutex::default(), released: Condvar::new(), max })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BuffersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

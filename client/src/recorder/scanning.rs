@@ -18,12 +18,12 @@ const MAX_CODE_EVENTS: usize = 1 << 18;
 /// The processes that have samples and were not taken note of yet.
 #[derive(Debug, Default)]
 pub struct Sightings {
-    state: Mutex<State>,
+    state: Mutex<ScannerState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScannerState {
     processes: HashSet<u32>,
     command: Option<u32>,
     phase: Phase,
@@ -44,7 +44,7 @@ enum Phase {
 }
 
 impl Sightings {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ScannerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,9 +99,9 @@ impl Sightings {
     }
 
     /// Waits for something new, at most until `due`, and takes it.
-    fn next(&self, due: Option<Instant>) -> State {
+    fn next(&self, due: Option<Instant>) -> ScannerState {
         let mut state = self.lock();
-        let is_idle = |state: &State| {
+        let is_idle = |state: &ScannerState| {
             state.processes.is_empty()
                 && state.code.is_empty()
                 && state.command.is_none()
@@ -118,8 +118,8 @@ impl Sightings {
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let State { processes, command, phase, code, dropped } = &mut *state;
-        State {
+        let ScannerState { processes, command, phase, code, dropped } = &mut *state;
+        ScannerState {
             processes: std::mem::take(processes),
             command: command.take(),
             phase: *phase,
@@ -153,7 +153,7 @@ impl Scanner {
     /// Queries processes until the last query.
     pub fn run(mut self) {
         loop {
-            let State { processes, command, phase, code, .. } = self.sightings.next(self.processes.next_query());
+            let ScannerState { processes, command, phase, code, .. } = self.sightings.next(self.processes.next_query());
             let now = Instant::now();
             for event in code {
                 self.processes.note(event, &*self.source, now);

@@ -1,7 +1,7 @@
 //! Events of processes and images, from the system provider (MOF classes Process_TypeGroup1 and Image_Load).
 
 use super::payload::Payload;
-use super::raw::RawEvent;
+use super::raw::RawTraceEvent;
 
 /// Type of the event for a process that starts (EVENT_TRACE_TYPE_START).
 const START: u8 = 1;
@@ -40,7 +40,7 @@ pub struct TracedImage {
 
 /// Parses an event of the class Process. Returns `None` for other types than a start: processes that exist already are
 /// queried when they have samples.
-pub fn started(event: &RawEvent) -> Option<StartedProcess> {
+pub fn started(event: &RawTraceEvent) -> Option<StartedProcess> {
     if event.opcode != START || event.version < OLDEST {
         return None;
     }
@@ -59,7 +59,7 @@ pub fn started(event: &RawEvent) -> Option<StartedProcess> {
 }
 
 /// Parses an event of the class Image. Returns `None` for other types than a load.
-pub fn loaded(event: &RawEvent) -> Option<TracedImage> {
+pub fn loaded(event: &RawTraceEvent) -> Option<TracedImage> {
     if event.opcode != LOAD || event.version < OLDEST {
         return None;
     }
@@ -114,20 +114,20 @@ pub mod tests {
     fn a_start_is_parsed_in_every_version() {
         for version in 2..=5 {
             let payload = process(version, 712, "app.exe");
-            let event = RawEvent { version, opcode: START, time: 99, payload: &payload, ..RawEvent::EMPTY };
+            let event = RawTraceEvent { version, opcode: START, time: 99, payload: &payload, ..RawTraceEvent::EMPTY };
             let wanted = StartedProcess { id: 712, time: 99, name: "app.exe".into() };
             assert_eq!(started(&event), Some(wanted), "version {version}");
             for opcode in [2, 3, 4, 39] {
-                assert_eq!(started(&RawEvent { opcode, ..event }), None, "type {opcode}");
+                assert_eq!(started(&RawTraceEvent { opcode, ..event }), None, "type {opcode}");
             }
-            assert_eq!(started(&RawEvent { version: 1, ..event }), None);
+            assert_eq!(started(&RawTraceEvent { version: 1, ..event }), None);
         }
     }
 
     #[test]
     fn a_process_without_a_user_has_four_zero_bytes() {
         let payload = [&[0xAA; 8][..], &words(&[8, 4, 1, 0]), &[0; 4], b"smss.exe\0"].concat();
-        let event = RawEvent { version: 2, opcode: START, payload: &payload, ..RawEvent::EMPTY };
+        let event = RawTraceEvent { version: 2, opcode: START, payload: &payload, ..RawTraceEvent::EMPTY };
         assert_eq!(started(&event).unwrap().name, "smss.exe");
     }
 
@@ -135,12 +135,12 @@ pub mod tests {
     fn a_load_is_parsed_for_both_widths() {
         let path = r"\Device\HarddiskVolume3\Windows\System32\ntdll.dll";
         let payload = image(712, 0x7FF8_0000_0000, 0x1F_0000, path);
-        let event = RawEvent { version: 3, opcode: LOAD, time: 5, payload: &payload, ..RawEvent::EMPTY };
+        let event = RawTraceEvent { version: 3, opcode: LOAD, time: 5, payload: &payload, ..RawTraceEvent::EMPTY };
         let (base, size) = (0x7FF8_0000_0000, 0x1F_0000);
         assert_eq!(loaded(&event), Some(TracedImage { process: 712, time: 5, base, size, path: path.into() }));
-        assert_eq!(loaded(&RawEvent { opcode: 2, ..event }), None);
+        assert_eq!(loaded(&RawTraceEvent { opcode: 2, ..event }), None);
         let narrow = [words(&[0x40_0000, 0x3000, 712, 1, 2, 3, 0x40_0000]), vec![0; 16], wide("x")].concat();
-        let narrow = loaded(&RawEvent { pointer: 4, payload: &narrow, ..event }).unwrap();
+        let narrow = loaded(&RawTraceEvent { pointer: 4, payload: &narrow, ..event }).unwrap();
         assert_eq!((narrow.base, narrow.size, narrow.process, &*narrow.path), (0x40_0000, 0x3000, 712, "x"));
     }
 
@@ -152,9 +152,9 @@ pub mod tests {
             is_wide in any::<bool>(),
         ) {
             let pointer = if is_wide { 8 } else { 4 };
-            let event = RawEvent { version, pointer, payload: &payload, ..RawEvent::EMPTY };
-            let _ = started(&RawEvent { opcode: START, ..event });
-            let _ = loaded(&RawEvent { opcode: LOAD, ..event });
+            let event = RawTraceEvent { version, pointer, payload: &payload, ..RawTraceEvent::EMPTY };
+            let _ = started(&RawTraceEvent { opcode: START, ..event });
+            let _ = loaded(&RawTraceEvent { opcode: LOAD, ..event });
         }
     }
 }

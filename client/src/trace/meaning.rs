@@ -7,7 +7,7 @@ use zerocopy::FromBytes;
 
 use super::images::{self, StartedProcess, TracedImage};
 use super::methods::{self, TracedMethod};
-use super::raw::{DOTNET, DOTNET_RUNDOWN, HALPROF, IMAGE, PROCESS, RawEvent};
+use super::raw::{DOTNET, DOTNET_RUNDOWN, HALPROF, IMAGE, PROCESS, RawTraceEvent};
 use super::stack;
 
 /// A part of what an event means.
@@ -33,7 +33,7 @@ pub enum CodeEvent {
 }
 
 /// Passes everything that an event means to `report`.
-pub fn interpret(event: &RawEvent, mut report: impl FnMut(Meaning)) {
+pub fn interpret(event: &RawTraceEvent, mut report: impl FnMut(Meaning)) {
     let [process, thread] = [event.process, event.thread].map(|id| (id != UNKNOWN).then_some(id));
     if let Some(payload) = sample(event) {
         let stack = own_stack(event);
@@ -56,7 +56,7 @@ pub fn interpret(event: &RawEvent, mut report: impl FnMut(Meaning)) {
 }
 
 /// Returns the payload of the driver's event for a sample.
-fn sample(event: &RawEvent) -> Option<Sample> {
+fn sample(event: &RawTraceEvent) -> Option<Sample> {
     let is_sample = event.provider == HALPROF && event.id == EventId::Sample as u16;
     let (payload, _) = Sample::read_from_prefix(event.payload).ok().filter(|_| is_sample)?;
     Some(payload)
@@ -64,7 +64,7 @@ fn sample(event: &RawEvent) -> Option<Sample> {
 
 /// Returns the stack of an event itself. An item with frames in user mode alone is that of an earlier event, or the
 /// event has no frames in kernel mode: its MatchId then leads to that item.
-fn own_stack(event: &RawEvent) -> Option<StackItem> {
+fn own_stack(event: &RawTraceEvent) -> Option<StackItem> {
     let mut first = None;
     for item in event.extensions.iter().filter_map(stack::parse) {
         if item.match_id == 0 || begins_in_kernel(&item) {
@@ -89,7 +89,7 @@ mod tests {
 
     const KERNEL: u64 = 0xFFFF_F800_0000_1000;
 
-    fn meanings(event: &RawEvent) -> Vec<Meaning> {
+    fn meanings(event: &RawTraceEvent) -> Vec<Meaning> {
         let mut meanings = Vec::new();
         interpret(event, |meaning| meanings.push(meaning));
         meanings
@@ -104,14 +104,14 @@ mod tests {
         let payload = Sample { ip: 9, ..Sample::new_zeroed() };
         let extensions: Vec<_> = items.iter().map(|bytes| Extension { kind: STACK_TRACE64, bytes }).collect();
         let payload = payload.as_bytes();
-        meanings(&RawEvent {
+        meanings(&RawTraceEvent {
             provider,
             id: 1,
             process: 12,
             time: 5,
             payload,
             extensions: &extensions,
-            ..RawEvent::EMPTY
+            ..RawTraceEvent::EMPTY
         })
     }
 
@@ -162,16 +162,16 @@ mod tests {
         let process = images::tests::process(4, 712, "app.exe");
         let image = images::tests::image(712, 0x40_0000, 0x1000, "x.dll");
         let method = methods::tests::payload(0x1000, 0x10, ["A", "B", "()"]);
-        let event = |provider, payload| RawEvent { provider, version: 4, payload, ..RawEvent::EMPTY };
-        let [started] = &meanings(&RawEvent { opcode: 1, ..event(PROCESS, &process) })[..] else { panic!() };
+        let event = |provider, payload| RawTraceEvent { provider, version: 4, payload, ..RawTraceEvent::EMPTY };
+        let [started] = &meanings(&RawTraceEvent { opcode: 1, ..event(PROCESS, &process) })[..] else { panic!() };
         assert!(matches!(started, Meaning::Code(CodeEvent::Process(StartedProcess { id: 712, .. }))), "{started:?}");
-        let [loaded] = &meanings(&RawEvent { opcode: 10, ..event(IMAGE, &image) })[..] else { panic!() };
+        let [loaded] = &meanings(&RawTraceEvent { opcode: 10, ..event(IMAGE, &image) })[..] else { panic!() };
         assert!(matches!(loaded, Meaning::Code(CodeEvent::Image(TracedImage { process: 712, .. }))), "{loaded:?}");
         for provider in [DOTNET, DOTNET_RUNDOWN] {
-            let [compiled] = &meanings(&RawEvent { id: 143, ..event(provider, &method) })[..] else { panic!() };
+            let [compiled] = &meanings(&RawTraceEvent { id: 143, ..event(provider, &method) })[..] else { panic!() };
             assert!(matches!(compiled, Meaning::Code(CodeEvent::Method(_))), "{compiled:?}");
         }
-        assert_eq!(meanings(&RawEvent { opcode: 1, ..event(7, &process) }), []);
+        assert_eq!(meanings(&RawTraceEvent { opcode: 1, ..event(7, &process) }), []);
     }
 
     proptest! {
@@ -183,8 +183,8 @@ mod tests {
             (id, version, opcode) in (prop_oneof![Just(1), Just(143)], 0_u8..6, prop_oneof![Just(1), Just(10)]),
         ) {
             let extensions: Vec<_> = items.iter().map(|(kind, bytes)| Extension { kind: *kind, bytes }).collect();
-            let event = RawEvent { provider, id, version, opcode, payload: &payload, extensions: &extensions,
-                ..RawEvent::EMPTY };
+            let event = RawTraceEvent { provider, id, version, opcode, payload: &payload, extensions: &extensions,
+                ..RawTraceEvent::EMPTY };
             let count = meanings(&event).len();
             prop_assert!(count <= items.len() + 1);
         }

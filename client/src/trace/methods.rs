@@ -4,7 +4,7 @@
 use recording::Method;
 
 use super::payload::Payload;
-use super::raw::RawEvent;
+use super::raw::RawTraceEvent;
 
 /// ID of both events.
 const LOADED: u16 = 143;
@@ -19,7 +19,7 @@ pub struct TracedMethod {
 }
 
 /// Parses an event of .NET. Returns `None` for other events.
-pub fn parse(event: &RawEvent) -> Option<TracedMethod> {
+pub fn parse(event: &RawTraceEvent) -> Option<TracedMethod> {
     if event.id != LOADED {
         return None;
     }
@@ -52,7 +52,7 @@ pub mod tests {
     fn a_method_has_its_namespace_name_and_parameters() {
         let name = |texts| {
             let bytes = payload(0x7FF8_1000, 0x40, texts);
-            let event = RawEvent { id: LOADED, process: 12, time: 77, payload: &bytes, ..RawEvent::EMPTY };
+            let event = RawTraceEvent { id: LOADED, process: 12, time: 77, payload: &bytes, ..RawTraceEvent::EMPTY };
             let TracedMethod { process, method } = parse(&event)?;
             assert_eq!((process, method.address, method.size, method.loaded), (12, 0x7FF8_1000, 0x40, 77));
             Some(method.name)
@@ -65,11 +65,11 @@ pub mod tests {
     #[test]
     fn other_events_and_partial_ones_are_not_methods() {
         let bytes = payload(0x1000, 1, ["a", "b", "c"]);
-        let event = RawEvent { id: LOADED, payload: &bytes, ..RawEvent::EMPTY };
+        let event = RawTraceEvent { id: LOADED, payload: &bytes, ..RawTraceEvent::EMPTY };
         assert!(parse(&event).is_some());
-        assert_eq!(parse(&RawEvent { id: 144, ..event }), None);
-        assert_eq!(parse(&RawEvent { payload: &bytes[..30], ..event }), None);
+        assert_eq!(parse(&RawTraceEvent { id: 144, ..event }), None);
+        assert_eq!(parse(&RawTraceEvent { payload: &bytes[..30], ..event }), None);
         let empty = payload(0x1000, 0, ["a", "b", "c"]);
-        assert_eq!(parse(&RawEvent { payload: &empty, ..event }), None);
+        assert_eq!(parse(&RawTraceEvent { payload: &empty, ..event }), None);
     }
 }

@@ -42,7 +42,7 @@ pub struct Extension<'a> {
 
 /// An event.
 #[derive(Debug, Clone, Copy)]
-pub struct RawEvent<'a> {
+pub struct RawTraceEvent<'a> {
     /// ProviderId; for MOF events the class.
     pub provider: Guid,
     /// EventDescriptor.Id.
@@ -66,7 +66,7 @@ pub struct RawEvent<'a> {
 }
 
 #[cfg(test)]
-impl RawEvent<'static> {
+impl RawTraceEvent<'static> {
     /// An event without anything.
     pub const EMPTY: Self = Self {
         provider: 0,

@@ -18,7 +18,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::core::GUID;
 
 use super::convert::checked;
-use crate::trace::{Extension, RawEvent, TraceSink};
+use crate::trace::{Extension, RawTraceEvent, TraceSink};
 
 /// Result of OpenTrace if it fails (INVALID_PROCESSTRACE_HANDLE).
 const INVALID: u64 = u64::MAX;
@@ -107,7 +107,7 @@ unsafe extern "system" fn receive(record: *mut EVENT_RECORD) {
         *extension = Extension { kind: item.ExtType, bytes };
     }
     let is_narrow = u32::from(Flags) & EVENT_HEADER_FLAG_32_BIT_HEADER != 0;
-    sink(&RawEvent {
+    sink(&RawTraceEvent {
         provider,
         id: EventDescriptor.Id,
         version: EventDescriptor.Version,

@@ -21,14 +21,14 @@ pub const PAUSE: Duration100ns = Duration100ns(100_000);
 /// The reservation, which does not change while a processor is being added.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Reservation {
-    state: State,
+    state: ReservationState,
     /// Whether a processor is being added.
     adding: bool,
 }
 
 /// State of the reservation.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReservationState {
     /// No session uses the counters.
     #[default]
     None,
@@ -45,20 +45,20 @@ enum State {
 impl Reservation {
     /// Returns whether the counters are reserved for sessions.
     pub const fn is_held(self) -> bool {
-        matches!(self.state, State::Held)
+        matches!(self.state, ReservationState::Held)
     }
 
     /// Returns whether sessions may use the counters.
     pub const fn is_taken(self) -> bool {
-        matches!(self.state, State::Held | State::Interrupted | State::Lost(_))
+        matches!(self.state, ReservationState::Held | ReservationState::Interrupted | ReservationState::Lost(_))
     }
 
     /// Returns the state as in [`InfoReply`](protocol::InfoReply).
     pub const fn state(self) -> u32 {
         match self.state {
-            State::None | State::Interrupted => 0,
-            State::Held => 1,
-            State::Lost(status) | State::Kept(status) => status.number(),
+            ReservationState::None | ReservationState::Interrupted => 0,
+            ReservationState::Held => 1,
+            ReservationState::Lost(status) | ReservationState::Kept(status) => status.number(),
         }
     }
 
@@ -71,13 +71,13 @@ impl Reservation {
     /// [`ErrorCode::CountersTaken`].
     pub fn take(&mut self, platform: &impl Platform) -> Result<(), Refusal> {
         self.state = match self.state {
-            State::Held | State::Kept(_) => State::Held,
-            State::Interrupted => State::Interrupted,
-            State::None | State::Lost(_) if self.adding => State::Interrupted,
-            State::None | State::Lost(_) => {
+            ReservationState::Held | ReservationState::Kept(_) => ReservationState::Held,
+            ReservationState::Interrupted => ReservationState::Interrupted,
+            ReservationState::None | ReservationState::Lost(_) if self.adding => ReservationState::Interrupted,
+            ReservationState::None | ReservationState::Lost(_) => {
                 let refused =
                     |status: NtStatus| Refusal::new(status, ErrorCode::CountersTaken).detail(status.into(), 0);
-                reserve(platform).map(|()| State::Held).map_err(refused)?
+                reserve(platform).map(|()| ReservationState::Held).map_err(refused)?
             }
         };
         Ok(())
@@ -86,14 +86,18 @@ impl Reservation {
     /// Frees the counters after the last session. If the HAL refuses, they stay reserved.
     pub fn free(&mut self, platform: &impl Platform) {
         self.state = match self.state {
-            State::Held | State::Kept(_) => platform.free_counters().map_or_else(State::Kept, |()| State::None),
-            State::None | State::Interrupted | State::Lost(_) => State::None,
+            ReservationState::Held | ReservationState::Kept(_) => {
+                platform.free_counters().map_or_else(ReservationState::Kept, |()| ReservationState::None)
+            }
+            ReservationState::None | ReservationState::Interrupted | ReservationState::Lost(_) => {
+                ReservationState::None
+            }
         }
     }
 
     /// Frees the counters if the HAL refused that before.
     pub fn free_again(&mut self, platform: &impl Platform) {
-        if matches!(self.state, State::Kept(_)) {
+        if matches!(self.state, ReservationState::Kept(_)) {
             self.free(platform);
         }
     }
@@ -104,8 +108,8 @@ impl Reservation {
         self.adding = true;
         match self.state {
             // If the HAL refuses, the counters stay reserved, and the new processor is not.
-            State::Held if platform.free_counters().is_ok() => self.state = State::Interrupted,
-            State::Kept(_) => self.free(platform),
+            ReservationState::Held if platform.free_counters().is_ok() => self.state = ReservationState::Interrupted,
+            ReservationState::Kept(_) => self.free(platform),
             _ => {}
         }
     }
@@ -113,8 +117,8 @@ impl Reservation {
     /// Reserves the counters for the sessions that use them when the processor is active, or was not added.
     pub fn resume(&mut self, platform: &impl Platform) {
         self.adding = false;
-        if self.state == State::Interrupted {
-            self.state = reserve(platform).map_or_else(State::Lost, |()| State::Held);
+        if self.state == ReservationState::Interrupted {
+            self.state = reserve(platform).map_or_else(ReservationState::Lost, |()| ReservationState::Held);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::counting::{Scaled, Times, difference};
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::group_error::GroupError;
-use crate::guards::Session;
+use crate::guards::SessionGuard;
 use crate::machine::Machine;
 use crate::named_requests::NamedRequests;
 use crate::quality::{Disturbance, Quality};
@@ -23,7 +23,7 @@ const PER_MICROSECOND: u64 = 10;
 ///
 /// Each reading interrupts each of the CPUs. When the group is dropped, the counters are free again.
 pub struct CpuGroup {
-    session: Session,
+    session: SessionGuard,
     events: Events,
     begin: Option<Vec<CountRecord>>,
 }
@@ -46,7 +46,7 @@ impl CpuGroup {
         let requests: Vec<EventRequest> = events.iter().flat_map(|event| &event.requests).copied().collect();
         let repeated = |(name, event): (usize, &NamedRequests)| std::iter::repeat_n(name, event.requests.len());
         let owners = events.iter().enumerate().flat_map(repeated).collect();
-        let session = Session::start(machine.shared_driver(), &header, &requests)?;
+        let session = SessionGuard::start(machine.shared_driver(), &header, &requests)?;
         let names: Vec<_> = events.into_iter().map(|event| event.name).collect();
         Ok(Self { session, events: Events { names: Arc::from(names), owners }, begin: None })
     }

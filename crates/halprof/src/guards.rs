@@ -12,12 +12,12 @@ use crate::system::{Affinity, CounterValues, ProfilingData, ProfilingHandle, Sys
 use crate::thread_memory::ThreadMemory;
 
 /// A running session.
-pub(crate) struct Session {
+pub(crate) struct SessionGuard {
     driver: Rc<Driver>,
     number: u64,
 }
 
-impl Session {
+impl SessionGuard {
     pub(crate) fn start(driver: Rc<Driver>, header: &StartHeader, events: &[EventRequest]) -> Result<Self, Error> {
         let number = driver.start(header, events)?.session;
         Ok(Self { driver, number })
@@ -39,7 +39,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         // If the driver does not answer, the session ends with the handle.
         let _ = self.driver.stop_all(self.number);

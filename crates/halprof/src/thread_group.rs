@@ -12,7 +12,7 @@ use crate::availability::Availability;
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::group_error::GroupError;
-use crate::guards::{Pinned, Profiling, Session};
+use crate::guards::{Pinned, Profiling, SessionGuard};
 use crate::overhead::Overhead;
 use crate::quality::Grade;
 use crate::system::System;
@@ -42,7 +42,7 @@ const CALIBRATION_ATTEMPTS: usize = 4 * CALIBRATION_REGIONS;
 pub struct ThreadGroup {
     // Dropped in this order: Windows keeps the driver's configuration while a thread is profiled.
     profiling: Option<Profiling>,
-    session: Session,
+    session: SessionGuard,
     #[expect(dead_code, reason = "held until it is dropped")]
     pinned: Option<Pinned>,
     system: Rc<dyn System>,

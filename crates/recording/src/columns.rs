@@ -36,7 +36,7 @@ const _: () = assert!(size_of::<Row>() == size_of::<SampleRecord>());
 /// What the samples of a place have in common. The target is part of a branch; of other kinds, the last field counts
 /// upward and is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Place {
+struct SamplePlace {
     address: u64,
     target: u64,
     ids: [u32; 2],
@@ -47,7 +47,7 @@ struct Place {
     stack: u32,
 }
 
-impl Place {
+impl SamplePlace {
     fn of(row: &Row, stack: u32) -> Self {
         let Row { address, ids, source, kind, mode, last, .. } = *row;
         Self { address, target: if is_branch(kind) { last } else { 0 }, ids, source, kind, mode, stack }
@@ -87,8 +87,8 @@ impl Previous {
 /// Encodes samples. Its memory is reused.
 pub struct Encoder {
     compressor: Compressor<'static>,
-    places: Vec<Place>,
-    indexes: FxHashMap<Place, u32>,
+    places: Vec<SamplePlace>,
+    indexes: FxHashMap<SamplePlace, u32>,
     previous: FxHashMap<u32, Previous>,
     values: [Vec<u64>; 4],
     columns: Vec<u8>,
@@ -151,7 +151,7 @@ impl Encoder {
             values.clear();
         }
         for (row, stack) in rows.iter().zip(stacks) {
-            let place = Place::of(row, stack);
+            let place = SamplePlace::of(row, stack);
             let index = *indexes.entry(place).or_insert_with(|| {
                 places.push(place);
                 u32::try_from(places.len() - 1).unwrap_or(u32::MAX)
@@ -188,7 +188,7 @@ impl Encoder {
         });
         put(columns, differences, scratch);
         let of_target =
-            |place: &Place| if is_branch(place.kind) { place.target.wrapping_sub(place.address) } else { 0 };
+            |place: &SamplePlace| if is_branch(place.kind) { place.target.wrapping_sub(place.address) } else { 0 };
         put(columns, places.iter().map(|place| zigzag(of_target(place))), scratch);
         let mut previous = 0;
         let differences = places.iter().map(|place| {
@@ -237,10 +237,10 @@ impl SampleColumns {
     /// Returns the columns of records, for files of versions that have none.
     pub(crate) fn of_records(records: &[SampleRecord]) -> Self {
         let rows = <[Row]>::ref_from_bytes(records.as_bytes()).unwrap_or_default();
-        let mut indexes: FxHashMap<Place, u32> = FxHashMap::default();
+        let mut indexes: FxHashMap<SamplePlace, u32> = FxHashMap::default();
         let mut places = Vec::new();
         let place = rows.iter().map(|row| {
-            let place = Place::of(row, StackId::NOT_RECORDED.number());
+            let place = SamplePlace::of(row, StackId::NOT_RECORDED.number());
             *indexes.entry(place).or_insert_with(|| {
                 places.push(place.record());
                 u32::try_from(places.len() - 1).unwrap_or(u32::MAX)
@@ -342,7 +342,7 @@ fn decode_places(columns: &mut Columns<'_>, count: usize) -> Result<Vec<SampleRe
     let places = each.map(|((((((kind, mode), source), process), thread), difference), target)| {
         address = address.wrapping_add(unzigzag(difference));
         let target = if is_branch(kind) { address.wrapping_add(unzigzag(target)) } else { 0 };
-        Place { address, target, ids: [process, thread], source, kind, mode, stack: 0 }.record()
+        SamplePlace { address, target, ids: [process, thread], source, kind, mode, stack: 0 }.record()
     });
     Ok(places.collect())
 }

@@ -40,7 +40,7 @@ pub struct Reader<R> {
     created: Option<u64>,
     /// The call stacks so far.
     numbers: Numbers,
-    state: State,
+    state: ReaderState,
 }
 
 /// Which blocks of samples are left out, and how to skip bytes of the source.
@@ -60,7 +60,7 @@ impl<R> Skipping<R> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReaderState {
     Blocks,
     Summarized,
     Done,
@@ -98,18 +98,18 @@ impl<R: Read> Reader<R> {
             number: 0,
             created: None,
             numbers: Numbers::default(),
-            state: State::Blocks,
+            state: ReaderState::Blocks,
         })
     }
 
     /// Reads the next block without decoding its samples; `None` at the end of the file and after an error.
     pub fn next_encoded(&mut self) -> Option<Result<EncodedBlock, ReadError>> {
-        if self.state == State::Done {
+        if self.state == ReaderState::Done {
             return None;
         }
         let block = self.block().transpose();
         if !matches!(block, Some(Ok(_))) {
-            self.state = State::Done;
+            self.state = ReaderState::Done;
         }
         block
     }
@@ -127,8 +127,8 @@ impl<R: Read> Reader<R> {
                 length = begun + self.fill(bytes.get_mut(begun..).unwrap_or_default())?;
             }
             match (self.state, length) {
-                (State::Summarized, 0) => return Ok(None),
-                (State::Summarized, _) => return Err(self.damaged(BlockError::AfterEnd)),
+                (ReaderState::Summarized, 0) => return Ok(None),
+                (ReaderState::Summarized, _) => return Err(self.damaged(BlockError::AfterEnd)),
                 (_, length) if length < size_of::<BlockHeader>() => {
                     return Err(ReadError::CutOff { offset: self.offset });
                 }
@@ -146,7 +146,7 @@ impl<R: Read> Reader<R> {
             self.offset += size_of::<BlockHeader>() as u64 + u64::from(header.length);
             self.number += 1;
             if kind == BlockKind::Summary {
-                self.state = State::Summarized;
+                self.state = ReaderState::Summarized;
             }
             if block.is_some() {
                 return Ok(block);
@@ -156,7 +156,7 @@ impl<R: Read> Reader<R> {
 
     /// Returns whether a part of the recording begins with these bytes, where a block would; if so, counts its blocks.
     fn begins_part(&mut self, start: &BlockHeader, length: usize) -> Result<bool, ReadError> {
-        let whole = length == size_of::<BlockHeader>() && self.state == State::Blocks;
+        let whole = length == size_of::<BlockHeader>() && self.state == ReaderState::Blocks;
         let Ok((header, _)) = FileHeader::read_from_prefix(start.as_bytes()) else { return Ok(false) };
         if !whole || header.magic != MAGIC {
             return Ok(false);
@@ -289,7 +289,7 @@ impl<R: Read> Iterator for Reader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         let block = self.next_encoded()?.and_then(EncodedBlock::decode);
         if block.is_err() {
-            self.state = State::Done;
+            self.state = ReaderState::Done;
         }
         Some(block)
     }

@@ -77,18 +77,18 @@ impl SampleLocation {
 pub(crate) struct Locations {
     /// Locations without their addresses.
     groups: Numbering<SampleLocation>,
-    sums: Sums<Place>,
+    sums: Sums<LocationKey>,
 }
 
 /// A location by the number of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Place {
+struct LocationKey {
     ip: u64,
     group: u32,
     stack: StackId,
 }
 
-const _: () = assert!(size_of::<Place>() == 16);
+const _: () = assert!(size_of::<LocationKey>() == 16);
 
 impl Locations {
     /// Returns the locations for threads that add to them.
@@ -114,24 +114,24 @@ impl Locations {
                 *one = rank;
             }
         }
-        let is_selected = |place: &Place| self.location(place).is_some_and(|location| selects(&location));
+        let is_selected = |place: &LocationKey| self.location(place).is_some_and(|location| selects(&location));
         let selected = self.sums.iter().map(|(place, _)| place).filter(|place| is_selected(place));
         let mut places: Vec<(u32, u64, StackId)> =
             selected.filter_map(|place| Some((*ranks.get(place.group as usize)?, place.ip, place.stack))).collect();
         places.par_sort_unstable();
         places.into_iter().filter_map(move |(rank, ip, stack)| {
-            let place = Place { ip, group: groups.get(rank as usize)?.1, stack };
+            let place = LocationKey { ip, group: groups.get(rank as usize)?.1, stack };
             Some((self.location(&place)?, self.sums.get(&place)?))
         })
     }
 
     /// Returns every location and its samples in parts, for several threads.
     pub fn parts(&self) -> impl IndexedParallelIterator<Item = impl Iterator<Item = (SampleLocation, SampleWeight)>> {
-        let of = |(place, weight): (&Place, &SampleWeight)| Some((self.location(place)?, *weight));
+        let of = |(place, weight): (&LocationKey, &SampleWeight)| Some((self.location(place)?, *weight));
         self.sums.parts().par_iter().map(move |part| part.iter().filter_map(of))
     }
 
-    fn location(&self, Place { ip, group, stack }: &Place) -> Option<SampleLocation> {
+    fn location(&self, LocationKey { ip, group, stack }: &LocationKey) -> Option<SampleLocation> {
         Some(SampleLocation { ip: *ip, stack: *stack, ..*self.groups.get(*group)? })
     }
 }
@@ -140,14 +140,14 @@ impl Locations {
 #[derive(Debug)]
 pub(crate) struct SharedLocations<'a> {
     groups: Mutex<&'a mut Numbering<SampleLocation>>,
-    sums: SharedSums<'a, Place>,
+    sums: SharedSums<'a, LocationKey>,
 }
 
 /// What one thread adds to [`SharedLocations`].
 #[derive(Debug)]
 pub(crate) struct LocationAdder<'a, 'b> {
     groups: ThreadNumbering<'a, 'b, SampleLocation>,
-    sums: Adder<'a, 'b, Place>,
+    sums: Adder<'a, 'b, LocationKey>,
 }
 
 impl<'a, 'b> LocationAdder<'a, 'b> {
@@ -160,7 +160,7 @@ impl<'a, 'b> LocationAdder<'a, 'b> {
     pub fn add(&mut self, location: SampleLocation, weight: SampleWeight) {
         let SampleLocation { ip, stack, .. } = location;
         let group = self.groups.number_of(SampleLocation { ip: 0, stack: StackId::NOT_RECORDED, ..location });
-        self.sums.add(Place { ip, group, stack }, weight);
+        self.sums.add(LocationKey { ip, group, stack }, weight);
     }
 
     /// Adds what is not in the locations yet.

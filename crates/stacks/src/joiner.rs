@@ -8,7 +8,7 @@ use recording::{MissingStack, SampleStack};
 
 use crate::counts::StackCounts;
 use crate::input::{CallGraph, SampleEvent, UserPart};
-use crate::queue::{EventKey, Queue, State, Waiting, key};
+use crate::queue::{EventKey, Queue, SampleState, Waiting, key};
 use crate::recent::Recent;
 use crate::rules::{self, Progress, Relation};
 
@@ -107,7 +107,7 @@ impl Joiner {
         }
         let event = Arc::new(event);
         for number in self.queue.awaiting_events(payload.cpu, payload.source, [first, last]) {
-            if let Some(State::AwaitsEvent(sample)) = self.queue.state(number) {
+            if let Some(SampleState::AwaitsEvent(sample)) = self.queue.state(number) {
                 let sample = *sample;
                 if let Some(relation) = rules::relation(&sample, &payload, self.window) {
                     let state = self.with_event(sample, &event, relation);
@@ -132,10 +132,10 @@ impl Joiner {
             return;
         }
         for number in self.queue.awaiting_users(match_id) {
-            if let Some(State::AwaitsUser(sample, event)) = self.queue.state(number)
+            if let Some(SampleState::AwaitsUser(sample, event)) = self.queue.state(number)
                 && let Some(stack) = rules::with_user(sample, event, &part, self.graph, self.window)
             {
-                self.queue.set_state(number, State::Done(stack));
+                self.queue.set_state(number, SampleState::Done(stack));
             }
         }
         // The part is kept: its event may come later.
@@ -150,7 +150,7 @@ impl Joiner {
     pub fn take(&mut self, now: Duration) -> Vec<(SampleRecord, SampleStack)> {
         self.forget(now);
         while let Some(first) = self.queue.front()
-            && (matches!(first.state, State::Done(_)) || now.saturating_sub(first.arrived) >= self.limits.wait)
+            && (matches!(first.state, SampleState::Done(_)) || now.saturating_sub(first.arrived) >= self.limits.wait)
         {
             self.release([MissingStack::EventLost, MissingStack::UserLost]);
         }
@@ -179,20 +179,20 @@ impl Joiner {
         }
     }
 
-    fn first_state(&self, record: &SampleRecord) -> State {
+    fn first_state(&self, record: &SampleRecord) -> SampleState {
         let sample = match record.parse() {
             Ok(Record::Sample(sample)) => sample,
             Ok(Record::Precise(_) | Record::Branch(_)) => {
-                return State::Done(SampleStack::Missing(MissingStack::Precise));
+                return SampleState::Done(SampleStack::Missing(MissingStack::Precise));
             }
             Ok(Record::Lost(_) | Record::Stop(_) | Record::Pause(_)) | Err(_) => {
-                return State::Done(SampleStack::NotRecorded);
+                return SampleState::Done(SampleStack::NotRecorded);
             }
         };
         if let Some(stack) = rules::without_event(&sample, self.graph) {
-            return State::Done(stack);
+            return SampleState::Done(stack);
         }
-        let Some((relation, event)) = self.event_of(&sample) else { return State::AwaitsEvent(sample) };
+        let Some((relation, event)) = self.event_of(&sample) else { return SampleState::AwaitsEvent(sample) };
         self.with_event(sample, &event, relation)
     }
 
@@ -213,16 +213,16 @@ impl Joiner {
     }
 
     /// Returns what is known of the stack of a sample with a related event.
-    fn with_event(&self, sample: CounterSample, event: &Arc<SampleEvent>, relation: Relation) -> State {
+    fn with_event(&self, sample: CounterSample, event: &Arc<SampleEvent>, relation: Relation) -> SampleState {
         if relation == Relation::Merged {
-            return State::Done(SampleStack::Missing(MissingStack::Merged));
+            return SampleState::Done(SampleStack::Missing(MissingStack::Merged));
         }
         match rules::with_event(&sample, event, self.graph) {
-            Progress::Done(stack) => State::Done(stack),
+            Progress::Done(stack) => SampleState::Done(stack),
             Progress::NeedsUser(match_id) => {
                 let mut parts = self.parts.with_key(match_id);
                 let found = parts.find_map(|part| rules::with_user(&sample, event, part, self.graph, self.window));
-                found.map_or_else(|| State::AwaitsUser(sample, Arc::clone(event)), State::Done)
+                found.map_or_else(|| SampleState::AwaitsUser(sample, Arc::clone(event)), SampleState::Done)
             }
         }
     }
@@ -231,9 +231,9 @@ impl Joiner {
     fn release(&mut self, [no_event, no_user]: [MissingStack; 2]) {
         let Some(Waiting { record, state, .. }) = self.queue.pop() else { return };
         let stack = match state {
-            State::Done(stack) => stack,
-            State::AwaitsEvent(_) => SampleStack::Missing(no_event),
-            State::AwaitsUser(sample, event) => rules::without_user(&sample, &event, self.graph, no_user),
+            SampleState::Done(stack) => stack,
+            SampleState::AwaitsEvent(_) => SampleStack::Missing(no_event),
+            SampleState::AwaitsUser(sample, event) => rules::without_user(&sample, &event, self.graph, no_user),
         };
         self.counts.add(&stack);
         self.ready.push((record, stack));

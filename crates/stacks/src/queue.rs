@@ -17,12 +17,12 @@ pub struct Waiting {
     /// When it arrived.
     pub arrived: Duration,
     /// What is known of its stack.
-    pub state: State,
+    pub state: SampleState,
 }
 
 /// What is known of the stack of a sample.
 #[derive(Debug)]
-pub enum State {
+pub enum SampleState {
     /// Everything.
     Done(SampleStack),
     /// Nothing.
@@ -31,7 +31,7 @@ pub enum State {
     AwaitsUser(CounterSample, Arc<SampleEvent>),
 }
 
-impl State {
+impl SampleState {
     /// Returns the number of frames that it holds.
     fn frames(&self) -> usize {
         match self {
@@ -105,12 +105,12 @@ impl Queue {
     }
 
     /// Returns what is known of the stack of a sample.
-    pub fn state(&self, number: u64) -> Option<&State> {
+    pub fn state(&self, number: u64) -> Option<&SampleState> {
         self.waiting.get(self.place(number)?).map(|waiting| &waiting.state)
     }
 
     /// Changes what is known of the stack of a sample.
-    pub fn set_state(&mut self, number: u64, state: State) {
+    pub fn set_state(&mut self, number: u64, state: SampleState) {
         self.index(number, &state);
         let place = self.place(number);
         if let Some(waiting) = place.and_then(|place| self.waiting.get_mut(place)) {
@@ -133,17 +133,17 @@ impl Queue {
         usize::try_from(number.checked_sub(self.first)?).ok()
     }
 
-    fn index(&mut self, number: u64, state: &State) {
+    fn index(&mut self, number: u64, state: &SampleState) {
         self.frames += state.frames();
-        if let State::AwaitsEvent(sample) = state {
+        if let SampleState::AwaitsEvent(sample) = state {
             self.awaiting_events.insert((key(sample), number));
         }
         self.awaiting_users.extend(state.match_id().map(|match_id| (match_id, number)));
     }
 
-    fn unindex(&mut self, number: u64, state: &State) {
+    fn unindex(&mut self, number: u64, state: &SampleState) {
         self.frames -= state.frames();
-        if let State::AwaitsEvent(sample) = state {
+        if let SampleState::AwaitsEvent(sample) = state {
             self.awaiting_events.remove(&(key(sample), number));
         }
         if let Some(match_id) = state.match_id() {

@@ -26,7 +26,7 @@ struct Wrap {
 
 /// A mutant in an instrumented text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct SwitchPlace {
     number: u32,
     /// The mutated code.
     prefix: Range<usize>,
@@ -45,7 +45,7 @@ pub struct Blamed {
 /// A source file with branches for mutants.
 pub struct Instrumented {
     pub text: String,
-    places: Vec<Place>,
+    places: Vec<SwitchPlace>,
 }
 
 impl Instrumented {
@@ -183,8 +183,8 @@ fn has_let(expression: &Expr) -> bool {
 
 /// Inserts the prefixes and suffixes.
 fn render(text: &str, wraps: &[Wrap]) -> Instrumented {
-    let mut places: Vec<Place> =
-        wraps.iter().map(|wrap| Place { number: wrap.number, prefix: 0..0, whole: 0..0 }).collect();
+    let mut places: Vec<SwitchPlace> =
+        wraps.iter().map(|wrap| SwitchPlace { number: wrap.number, prefix: 0..0, whole: 0..0 }).collect();
     let mut output = String::new();
     let mut written = 0;
     for (at, class, _, _, index) in events(wraps) {

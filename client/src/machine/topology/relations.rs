@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Place, Topology};
+use super::{CorePlace, Topology};
 
 /// RelationProcessorCore, RelationProcessorPackage and RelationGroup (winnt.h, LOGICAL_PROCESSOR_RELATIONSHIP).
 const CORE: u32 = 0;
@@ -57,7 +57,7 @@ pub fn parse(mut bytes: &[u8]) -> Option<Topology> {
         let first = core.first()?;
         let package = (0..).zip(&packages).find(|(_, package)| package.contains(first)).map_or(0, |(number, _)| number);
         let next = next_core.entry(package).or_default();
-        topology.extend(core.iter().map(|processor| (*processor, Place { package, core: *next })));
+        topology.extend(core.iter().map(|processor| (*processor, CorePlace { package, core: *next })));
         *next += 1;
     }
     Some(topology)

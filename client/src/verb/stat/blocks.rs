@@ -14,7 +14,7 @@ use crate::counts::count_metric::{self, Metric};
 use crate::counts::requested_metrics::{MetricValue, Metrics};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::machine::topology::Place;
+use crate::machine::topology::CorePlace;
 use crate::system::System;
 
 /// Why processors cannot be put together.
@@ -111,10 +111,11 @@ pub fn sets(
         return Ok(Some(if sets.is_empty() { vec![all] } else { sets }));
     }
     let places = places(&processors, system)?;
-    let name =
-        |Place { package, core }: Place| if per_core { format!("S{package}-C{core}") } else { format!("S{package}") };
-    let key = |place: Place| if per_core { place } else { Place { core: 0, ..place } };
-    let mut sets: BTreeMap<Place, Set> = BTreeMap::new();
+    let name = |CorePlace { package, core }: CorePlace| {
+        if per_core { format!("S{package}-C{core}") } else { format!("S{package}") }
+    };
+    let key = |place: CorePlace| if per_core { place } else { CorePlace { core: 0, ..place } };
+    let mut sets: BTreeMap<CorePlace, Set> = BTreeMap::new();
     for (processor, place) in places {
         let set = sets.entry(key(place)).or_insert_with(|| Set { name: name(place), processors: Vec::new() });
         set.processors.push(processor);
@@ -122,7 +123,7 @@ pub fn sets(
     Ok(Some(sets.into_values().collect()))
 }
 
-fn places(processors: &[u32], system: &dyn System) -> Result<Vec<(u32, Place)>, Error> {
+fn places(processors: &[u32], system: &dyn System) -> Result<Vec<(u32, CorePlace)>, Error> {
     let topology = system.topology().map_err(|cause| TopologyError::Unknown { cause })?;
     let place = |processor: &u32| match topology.get(processor) {
         Some(place) => Ok((*processor, *place)),

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::machine::topology::{Place, Topology};
+use crate::machine::topology::{CorePlace, Topology};
 
 /// Two cores of two threads each in one package, and a core of another one.
 fn topology() -> Topology {
-    let place = |package, core| Place { package, core };
+    let place = |package, core| CorePlace { package, core };
     Topology::from([(0, place(0, 0)), (1, place(0, 0)), (2, place(0, 1)), (3, place(0, 1)), (4, place(1, 0))])
 }
 

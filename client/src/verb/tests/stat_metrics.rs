@@ -6,7 +6,7 @@ use protocol::{EventRequest, StartHeader};
 
 use super::*;
 use crate::fake::core_type_record;
-use crate::machine::topology::{Place, Topology};
+use crate::machine::topology::{CorePlace, Topology};
 
 const SKYLAKE: u32 = 0x0005_06E3;
 const ALDER_LAKE: u32 = 0x0009_0672;
@@ -17,7 +17,7 @@ fn skylake(counts: &[CountRecord]) -> FakeSystem {
     let info = InfoReply { signature: SKYLAKE, counters: 7, least_counters: 7, fixed_counters: 3, ..info() };
     let driver = FakeDriver { info, ..FakeDriver::default() };
     driver.counts.replace(counts.to_vec());
-    let topology = Topology::from([(0, Place { package: 0, core: 0 }), (1, Place { package: 0, core: 1 })]);
+    let topology = Topology::from([(0, CorePlace { package: 0, core: 0 }), (1, CorePlace { package: 0, core: 1 })]);
     FakeSystem { topology, ..FakeSystem::running(driver) }
 }
 
@@ -94,7 +94,7 @@ fn metrics_are_below_the_counts_and_one_without_value_has_its_reason() {
 #[test]
 fn threads_of_a_core_choose_the_events() {
     let mut system = skylake(&slots());
-    system.topology = Topology::from([(0, Place { package: 0, core: 0 }), (1, Place { package: 0, core: 0 })]);
+    system.topology = Topology::from([(0, CorePlace { package: 0, core: 0 }), (1, CorePlace { package: 0, core: 0 })]);
     stat(&system, "-M Frontend_Bound --json -o -").outcome.unwrap();
     // CPU_CLK_UNHALTED.THREAD_P_ANY is the event of the clocks with AnyThread.
     let inputs = system.driver.inputs(Code::Start);

@@ -1,6 +1,6 @@
 //! The table of recording rules and alerts.
 
-use super::expression::{Place, sum_by};
+use super::expression::{QueryPlace, sum_by};
 use crate::family::Family;
 
 /// The job of the agents in the configuration of Prometheus. Only an absent job needs it: no sample tells its name.
@@ -44,10 +44,10 @@ pub struct Alert {
 }
 
 /// The range of rates: four scrapes of a minute fit into it.
-const SHORT: Place = Place::Rule("5m");
+const SHORT: QueryPlace = QueryPlace::Rule("5m");
 
 /// The range of what occurs now and then.
-const LONG: Place = Place::Rule("1h");
+const LONG: QueryPlace = QueryPlace::Rule("1h");
 
 /// Returns what is recorded: sums over CPUs and core types that panels over weeks would compute slowly.
 pub fn recordings() -> Vec<Recording> {
@@ -178,7 +178,7 @@ fn profiles() -> Vec<Alert> {
         },
         Alert {
             name: "HalprofExportsFailing",
-            expression: format!("{} > 0", Place::Rule("15m").increase_of_known(Family::ExportFailures, &[])),
+            expression: format!("{} > 0", QueryPlace::Rule("15m").increase_of_known(Family::ExportFailures, &[])),
             lasting: "15m",
             severity: Severity::Warning,
             summary: "The agent on {{ $labels.instance }} cannot send to {{ $labels.to }}",
@@ -203,7 +203,7 @@ fn profiles() -> Vec<Alert> {
 fn driver() -> Vec<Alert> {
     vec![Alert {
         name: "HalprofDriverThrottled",
-        expression: format!("{} > 0", Place::Rule("15m").increase_of_known(Family::DriverThrottles, &[])),
+        expression: format!("{} > 0", QueryPlace::Rule("15m").increase_of_known(Family::DriverThrottles, &[])),
         lasting: "5m",
         severity: Severity::Warning,
         summary: "The driver on {{ $labels.instance }} throttles its sessions",

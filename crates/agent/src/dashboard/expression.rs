@@ -13,14 +13,14 @@ pub const SELECTED_EVENTS: &str = r#"event=~"$event""#;
 
 /// Where an expression is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum QueryPlace {
     /// In Grafana, for the targets that the user selected, over a range that Grafana chooses.
     Panel,
     /// In Prometheus, for every target, over this range.
     Rule(&'static str),
 }
 
-impl Place {
+impl QueryPlace {
     /// Returns the samples of a family for which the matchers hold.
     pub fn select(self, family: Family, matchers: &[&str]) -> String {
         let targets: &[&str] = if self == Self::Panel { &SELECTED_TARGETS } else { &[] };

@@ -1,6 +1,6 @@
 //! The table of panels.
 
-use super::expression::{Place, SELECTED_EVENTS, sum_by};
+use super::expression::{QueryPlace, SELECTED_EVENTS, sum_by};
 use crate::family::Family;
 
 /// The events of cycles and instructions: their names in the HAL, in perf, and of the makers.
@@ -80,18 +80,18 @@ fn panel(title: &'static str, description: String, unit: &'static str, width: u3
 /// Returns a panel of the latest values of a gauge.
 fn latest(title: &'static str, view: View, unit: &'static str, width: u32, one: (Family, &'static str)) -> Panel {
     let (family, legend) = one;
-    let queries = vec![query(Place::Panel.select(family, &[]), legend)];
+    let queries = vec![query(QueryPlace::Panel.select(family, &[]), legend)];
     Panel { view, ..panel(title, sentence(family), unit, width, queries) }
 }
 
 /// Returns a panel of the growth per second of one family.
 fn rate(title: &'static str, unit: &'static str, width: u32, (family, legend): (Family, &'static str)) -> Panel {
-    panel(title, sentence(family), unit, width, vec![query(Place::Panel.rate(family, &[]), legend)])
+    panel(title, sentence(family), unit, width, vec![query(QueryPlace::Panel.rate(family, &[]), legend)])
 }
 
 /// Returns a panel of the growth of one family.
 fn increase(title: &'static str, width: u32, (family, legend): (Family, &'static str)) -> Panel {
-    panel(title, sentence(family), "short", width, vec![query(Place::Panel.increase(family, &[]), legend)])
+    panel(title, sentence(family), "short", width, vec![query(QueryPlace::Panel.increase(family, &[]), legend)])
 }
 
 /// Returns every panel.
@@ -116,8 +116,8 @@ fn state() -> Vec<Panel> {
 }
 
 fn metrics() -> Vec<Panel> {
-    let metric = |matcher| Place::Panel.select(Family::Metric, &[matcher]);
-    let counts = Place::Panel.rate(Family::EventsScaled, &[CYCLES_AND_INSTRUCTIONS]);
+    let metric = |matcher| QueryPlace::Panel.select(Family::Metric, &[matcher]);
+    let counts = QueryPlace::Panel.rate(Family::EventsScaled, &[CYCLES_AND_INSTRUCTIONS]);
     let description = "Growth of the extrapolated counts of cycles and instructions, summed over CPUs.";
     vec![
         panel(
@@ -145,7 +145,7 @@ fn metrics() -> Vec<Panel> {
 }
 
 fn events() -> Vec<Panel> {
-    let counts = Place::Panel.rate(Family::EventsScaled, &[SELECTED_EVENTS]);
+    let counts = QueryPlace::Panel.rate(Family::EventsScaled, &[SELECTED_EVENTS]);
     vec![
         panel(
             "Events per second",
@@ -159,14 +159,14 @@ fn events() -> Vec<Panel> {
             "Where it is below 100 %, events share counters and their counts are extrapolated.".to_owned(),
             "percentunit",
             12,
-            vec![query(Place::Panel.running_share(&[SELECTED_EVENTS]), "{{instance}} {{event}}")],
+            vec![query(QueryPlace::Panel.running_share(&[SELECTED_EVENTS]), "{{instance}} {{event}}")],
         ),
     ]
 }
 
 fn quality() -> Vec<Panel> {
-    let disturbed = Place::Panel.select(Family::EventDisturbed, &[SELECTED_EVENTS]);
-    let lost = |lost, delivered, legend| query(Place::Panel.lost_share(lost, delivered), legend);
+    let disturbed = QueryPlace::Panel.select(Family::EventDisturbed, &[SELECTED_EVENTS]);
+    let lost = |lost, delivered, legend| query(QueryPlace::Panel.lost_share(lost, delivered), legend);
     vec![
         increase("Gaps", 6, (Family::Gaps, "{{instance}} {{reason}}")),
         rate("Share of time without counters", "percentunit", 6, (Family::GapTime, "{{instance}} {{reason}}")),
@@ -194,8 +194,8 @@ fn quality() -> Vec<Panel> {
 /// Returns a panel of a cost beside its budget. The cost is the mean of the CPUs, so that a single CPU can be above it.
 fn cost(title: &'static str, spent: Family, budget: Family) -> Panel {
     let queries = vec![
-        query(Place::Panel.rate_per_cpu(spent), "{{instance}}"),
-        query(Place::Panel.select(budget, &[]), "{{instance}} budget"),
+        query(QueryPlace::Panel.rate_per_cpu(spent), "{{instance}}"),
+        query(QueryPlace::Panel.select(budget, &[]), "{{instance}} budget"),
     ];
     let description = format!("{}. Here divided by the number of CPUs: the mean of a CPU.", spent.help());
     panel(title, description, "short", 8, queries)
@@ -215,7 +215,7 @@ fn agent() -> Vec<Panel> {
 
 fn driver() -> Vec<Panel> {
     let interrupts = [(Family::DriverInterrupts, "{{instance}}"), (Family::DriverSpurious, "{{instance}} spurious")];
-    let queries = interrupts.map(|(family, legend)| query(Place::Panel.rate(family, &[]), legend)).to_vec();
+    let queries = interrupts.map(|(family, legend)| query(QueryPlace::Panel.rate(family, &[]), legend)).to_vec();
     let description = format!("{}, and those without an overflowed counter.", Family::DriverInterrupts.help());
     vec![
         panel("Interrupts of the driver per second", description, "short", 8, queries),

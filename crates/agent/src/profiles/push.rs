@@ -51,13 +51,13 @@ pub struct Push {
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<PushState>,
     /// A profile was added, or the thread must stop.
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct PushState {
     outbox: Outbox,
     stops: bool,
     last_error: Option<String>,
@@ -102,7 +102,7 @@ impl Push {
         let limit = config.buffer_limit_mib.saturating_mul(1_024 * 1_024);
         let outbox = Outbox::open(&config.buffer, limit)
             .map_err(|cause| StartError::Buffer { path: config.buffer.clone(), cause })?;
-        let state = Mutex::new(State { outbox, stops: false, last_error: None });
+        let state = Mutex::new(PushState { outbox, stops: false, last_error: None });
         let shared = Arc::new(Shared { state, changed: Condvar::new() });
         let sender = Sender { client, config: config.clone(), pauses, shared: Arc::clone(&shared) };
         let (done, stopped) = mpsc::channel();
@@ -152,7 +152,7 @@ impl Drop for Push {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PushState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

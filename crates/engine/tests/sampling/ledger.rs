@@ -132,7 +132,7 @@ type Sums = BTreeMap<(u32, u32), u64>;
 type Counter = (u32, u8, u64);
 
 /// A session with one event, and the known results.
-struct Session {
+struct LedgerSession {
     client: Client,
     number: u64,
     source: u32,
@@ -147,7 +147,7 @@ fn overflows_of(machine: &SimMachine, processor: u32, counter: u8) -> u64 {
     model.ledger().entries().filter(|entry| entry.counter == id).map(|entry| entry.overflows).sum()
 }
 
-impl Session {
+impl LedgerSession {
     /// Creates the state of a new session. An overflow with a pending interrupt belongs to the session, because its
     /// sample follows.
     fn begun(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, number: u64, source: u32) -> Self {
@@ -280,7 +280,7 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
     let machine = interrupts.machine(name);
     let mut engine = engine(&machine);
     let observer = Client::open(&mut engine, 1, 1);
-    let mut sessions: Vec<Session> = Vec::new();
+    let mut sessions: Vec<LedgerSession> = Vec::new();
     let mut told = Told::default();
     let mut handles = 1;
     for step in steps {
@@ -339,7 +339,7 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
                 let answer = client.start_with(&mut engine, header(ring, on(&list)), &events).header();
                 if answer.status == 0 {
                     let [number, _] = answer.detail;
-                    sessions.push(Session::begun(&machine, &mut engine, client, number, source));
+                    sessions.push(LedgerSession::begun(&machine, &mut engine, client, number, source));
                 }
             }
             Step::Slow { units } => machine.set_pace(units),

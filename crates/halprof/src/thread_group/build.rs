@@ -9,7 +9,7 @@ use super::{Slot, ThreadEvent, ThreadGroup};
 use crate::availability::{Availability, Unavailable};
 use crate::error::Error;
 use crate::group_error::{GroupError, in_one_line};
-use crate::guards::{Pinned, Profiling, Session};
+use crate::guards::{Pinned, Profiling, SessionGuard};
 use crate::machine::Machine;
 use crate::named_requests::{NamedRequests, only};
 use crate::quality::Grade;
@@ -39,7 +39,7 @@ pub(crate) struct Options {
 /// What a group of some grade holds.
 struct Held {
     profiling: Option<Profiling>,
-    session: Session,
+    session: SessionGuard,
     pinned: Option<Pinned>,
     events: Vec<ThreadEvent>,
     /// How counters of the thread are read, if they are.
@@ -182,7 +182,7 @@ impl Attempt<'_> {
     /// for counters ends the program where CR4.PCE is clear, so the driver is asked first.
     fn choose_reading(
         &self,
-        session: &Session,
+        session: &SessionGuard,
         profiling: &Profiling,
         counters: u64,
     ) -> Result<ThreadReading, Unavailable> {
@@ -207,7 +207,7 @@ impl Attempt<'_> {
     /// Returns whether the thread, which is profiled, may execute RDPMC in user mode on each CPU on which it may run.
     /// Windows might allow it to such threads alone, so the driver looks at CR4 in a request of the thread; another
     /// driver might have set CR4.PCE on one CPU only.
-    fn may_execute_rdpmc(&self, session: &Session) -> Result<bool, Unavailable> {
+    fn may_execute_rdpmc(&self, session: &SessionGuard) -> Result<bool, Unavailable> {
         let may_here = || session.may_execute_rdpmc().map_err(|error| refused(&error));
         let may = may_here()?;
         if !may || self.options.pin.is_some() {
@@ -224,14 +224,14 @@ impl Attempt<'_> {
     }
 
     /// Starts the session. The driver's refusal of the flags is a reason for another grade.
-    fn start(&self, flags: u32, cpus: ProcessorSet) -> Result<Session, Error> {
+    fn start(&self, flags: u32, cpus: ProcessorSet) -> Result<SessionGuard, Error> {
         let header = StartHeader { flags: self.options.flags | flags, processors: cpus, ..StartHeader::EMPTY };
         let requests: Vec<EventRequest> = self.events.iter().flat_map(|event| &event.requests).copied().collect();
-        Session::start(self.machine.shared_driver(), &header, &requests)
+        SessionGuard::start(self.machine.shared_driver(), &header, &requests)
     }
 
     /// Checks that the driver reads the session by group readings.
-    fn check_readable(session: &Session) -> Result<(), Unavailable> {
+    fn check_readable(session: &SessionGuard) -> Result<(), Unavailable> {
         session.read_group().map(drop).map_err(|error| refused(&error))
     }
 
