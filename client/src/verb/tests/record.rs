@@ -161,7 +161,7 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
     );
 }
 
-/// The numbers of both events are the same, so that the samples are told apart by the index alone.
+/// The numbers of both events are the same, so only the index distinguishes the samples.
 #[test]
 fn samples_of_two_values_of_one_event_are_recorded_apart() {
     let batch = [0, 1, 1, 0, 1].map(|index| sample(12, 1 + u64::from(index)).with_event(index));

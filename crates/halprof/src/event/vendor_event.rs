@@ -105,7 +105,8 @@ pub fn check_recordable(event: &Event) -> Result<(), CannotCount> {
     }
 }
 
-/// Returns what the driver counts for an event: a source of the HAL or an encoding, with `value` instead of the table's value of its extra register.
+/// Returns what the driver counts for an event: a source of the HAL or an encoding, with `value` instead of the table's
+/// value of its extra register.
 ///
 /// # Errors
 /// If no request can carry the event.
