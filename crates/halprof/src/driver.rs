@@ -1,28 +1,27 @@
 //! The open driver: one method per request. Replies are validated.
 
 use std::cell::OnceCell;
-use std::io;
 
 use events::import::Imported;
 use pmu::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, GroupReply,
     GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS,
-    PROTOCOL_VERSION, ProcessorSet, RegisterRecord, RegistersRequest, ReplyHeader, SessionEvent, SessionRequest,
-    SourceRecord, SourceRequest, StartHeader, StopRequest,
+    PROTOCOL_VERSION, RegisterRecord, RegistersRequest, ReplyHeader, SessionEvent, SessionRequest, SourceRecord,
+    SourceRequest, StartHeader, StopRequest,
 };
-use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::core_types::{CoreTypeInfo, SourceOnType};
 use crate::device::Device;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
+use crate::event::alone;
 use crate::event::event_cache::{CacheError, EventCache};
-use crate::event::named::{self, NamedEvent};
-use crate::event::{EventName, alone};
 use crate::open::OpenError;
-use crate::refusal::{Refusal, SAME_VERSION};
+use crate::refusal::Refusal;
 use crate::reply::{InvalidReply, Reply};
+use crate::request::{invalid, name, unanswered};
+use crate::request_error::RequestError;
 use crate::sample_stream::SampleStream;
 use crate::sessions::{self, RunningSession};
 use crate::source::Sources;
@@ -35,52 +34,6 @@ const MAX_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
 
 /// Number of requests for a list that grows between two requests.
 const ATTEMPTS: usize = 4;
-
-/// Why a request has no usable reply. A refusal by the driver is a [`Refusal`].
-#[derive(Debug, ThisError)]
-pub enum RequestError {
-    /// The request failed before the driver could reply with a cause.
-    #[error("the driver did not answer the request {request}")]
-    Failed {
-        /// Name of the request.
-        request: &'static str,
-        /// Error of Windows.
-        #[source]
-        cause: io::Error,
-    },
-    /// The reply violates the protocol.
-    #[error("the driver's answer to the request {request} is invalid")]
-    Malformed {
-        /// Name of the request.
-        request: &'static str,
-        /// The violation.
-        #[source]
-        cause: InvalidReply,
-    },
-    /// More events than a request carries.
-    #[error("{given} events are too many: a session takes at most {MAX_EVENTS}")]
-    TooManyEvents {
-        /// Number of events.
-        given: usize,
-    },
-}
-
-impl RequestError {
-    /// Returns the kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::TooManyEvents { .. } => ErrorKind::InvalidInput,
-            Self::Failed { .. } | Self::Malformed { .. } => ErrorKind::Other,
-        }
-    }
-
-    /// Returns what the user can do about it, if anything.
-    #[must_use]
-    pub fn remedy(&self) -> Option<String> {
-        matches!(self, Self::Malformed { .. }).then(|| SAME_VERSION.to_owned())
-    }
-}
 
 /// An open handle to a driver of the same protocol version.
 ///
@@ -236,21 +189,6 @@ impl Driver {
     pub fn set_interval(&self, source: u32, interval: u32) -> Result<SourceRecord, Error> {
         let request = IntervalRequest { source, interval };
         self.one_source(Code::SetInterval, request.as_bytes(), source)
-    }
-
-    /// Returns the events that a text names, as `.\client stat -e` takes one: `instructions:u`,
-    /// `cpu/event=0xc0,umask=0x01/`. If the text names no modes, they are those of `default_modes`, bits of
-    /// [`modes`](protocol::modes).
-    ///
-    /// On a hybrid, an event by its maker's name is one for each core type of `processors` that has it; an empty set is
-    /// all processors.
-    ///
-    /// # Errors
-    /// If the text is malformed, nothing has this name, or the driver cannot count the event.
-    pub fn events(&self, text: &str, default_modes: u32, processors: &ProcessorSet) -> Result<Vec<NamedEvent>, Error> {
-        let requests = named::requests(&EventName::parse(text, default_modes)?, processors, self)?;
-        let sources = self.sources()?;
-        Ok(requests.into_iter().map(|request| NamedEvent { name: sources.label(&request), request }).collect())
     }
 
     /// Starts a session, which counts the events on the processors of `header`, or samples them if it has a ring.
@@ -484,24 +422,6 @@ fn depends_on_core_types(header: &ReplyHeader) -> bool {
 fn next_capacity(code: Code, total: u32) -> Result<usize, Error> {
     let room = total as usize;
     if room <= MAX_RECORDS { Ok(room) } else { Err(invalid(code, InvalidReply::Absurd { total })) }
-}
-
-/// Returns the error of a request to which Windows returned no reply.
-pub fn unanswered(code: Code, cause: io::Error) -> Error {
-    if OpenError::is_denied(&cause) {
-        return OpenError::Denied { action: format!("to the request {}", name(code)), cause }.into();
-    }
-    RequestError::Failed { request: name(code), cause }.into()
-}
-
-/// Returns the error of an invalid reply.
-pub fn invalid(code: Code, cause: InvalidReply) -> Error {
-    RequestError::Malformed { request: name(code), cause }.into()
-}
-
-/// Returns the name of a request.
-pub fn name(code: Code) -> &'static str {
-    protocol::find(code as u32).map_or("unknown", |spec| spec.name)
 }
 
 /// Formats a version. The last of its four parts is always zero.

@@ -7,7 +7,7 @@ use protocol::InfoReply;
 use serde::Serialize;
 use x86_defs::cpuid::{Signature, VENDOR_AMD, VENDOR_INTEL};
 
-use crate::event::vendor_event;
+use crate::event::core_tables;
 
 /// An erratum of a source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,7 +60,7 @@ pub fn of_event(info: &InfoReply, (source, whole): (u32, u64), name: &str, core_
     };
     let mut all: Vec<_> = of_processor(info).filter(concerns).map(SourceErratum::from).collect();
     let name = name.split(':').next().unwrap_or(name);
-    for cores in vendor_event::tables(vendor_event::identity_of(info), CoreType::from_number(core_type)) {
+    for cores in core_tables::tables(core_tables::identity_of(info), CoreType::from_number(core_type)) {
         let efficient_cores_only = cores.core_type == Some(events::CoreType::Atom);
         for number in events::errata(cores.table, name, raw) {
             if all.iter().all(|erratum| erratum.number != number) {

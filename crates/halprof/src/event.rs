@@ -5,10 +5,12 @@
 //! (`cpu/event=0xc0,umask=0x01/`). Behind it can stand `:u` or `:k`, for user or kernel mode alone.
 
 pub(crate) mod alone;
+pub(crate) mod core_tables;
 pub mod event_cache;
 pub mod label;
 pub(crate) mod malformed;
 pub(crate) mod named;
+pub(crate) mod no_generic;
 pub mod raw_event;
 pub mod role;
 pub mod suggestions;
@@ -24,7 +26,8 @@ use protocol::modes;
 
 pub use self::alone::TogetherError;
 pub use self::malformed::{Malformed, each};
-pub use self::named::{NamedEvent, NoGeneric, Resolved, one, requests, resolve};
+pub use self::named::{NamedEvent, Resolved, one, requests, resolve};
+pub use self::no_generic::NoGeneric;
 use self::raw_event::{EncodedEvent, ExtraTerm, Terms};
 use crate::core_types::qualified;
 use crate::text::argument::argument;

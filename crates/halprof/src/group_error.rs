@@ -8,7 +8,7 @@ use protocol::MAX_GROUP;
 use thiserror::Error;
 
 use crate::availability::Unavailable;
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::quality::Grade;
 
 /// Why a group cannot be built or read.

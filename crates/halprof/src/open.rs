@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 
 /// Name of the driver's service, and of its file without `.sys`.
 pub const SERVICE: &str = "halprof";

@@ -14,7 +14,7 @@ use pmu::debug_store::MissingFeature;
 use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader};
 
 use crate::core_types::{CoreTypeInfo, qualified};
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::sessions::RunningSession;
 use crate::text::argument::argument;
 use crate::text::format::{bytes, grouped};

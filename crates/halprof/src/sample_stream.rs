@@ -6,10 +6,10 @@ use protocol::{Code, SampleRecord, SamplesRequest};
 use zerocopy::IntoBytes;
 
 use crate::device::Device;
-use crate::driver::{invalid, name, unanswered};
 use crate::error::Error;
 use crate::refusal::Refusal;
 use crate::reply::{InvalidReply, Reply};
+use crate::request::{invalid, name, unanswered};
 use crate::source::Sources;
 
 /// Fetches the samples of a session.

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::core_types::{SourceOnType, numbers, qualified};
 use crate::errata::{self, SourceErratum};
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::event::raw_event::{self, EncodedEvent, Notation};
 use crate::event::role::{self, Role};
 use crate::event::suggestions;

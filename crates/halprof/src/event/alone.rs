@@ -3,7 +3,7 @@
 use protocol::{BRANCHES, EventRequest};
 use thiserror::Error;
 
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::event::vendor_event;
 use crate::source::Sources;
 

@@ -11,7 +11,7 @@ use events::Identity;
 use events::import::{FORMAT, Imported, ImportedEvent};
 use thiserror::Error;
 
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::protected::{self, Unprotected, Volume};
 
 /// Why the cache cannot be used.

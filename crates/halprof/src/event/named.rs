@@ -2,16 +2,16 @@
 //! event by its maker's name.
 
 use events::import::ImportedEvent;
-use events::{CoreTable, CoreType, Counters, Event, Generic, GenericError, Identity, Target};
+use events::{CoreTable, CoreType, Counters, Event, Generic, Identity, Target};
 use pmu::Source;
 use pmu::extra::Extra;
 use protocol::{EventRequest, ProcessorSet, event_flags, modes};
-use thiserror::Error as ThisError;
 
 use crate::Driver;
 use crate::core_types::CoreTypeInfo;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::event::event_cache;
+use crate::event::no_generic::NoGeneric;
 use crate::event::raw_event::{ExtraTerm, term_of};
 use crate::event::suggestions;
 use crate::event::vendor_event::{self, CannotCount, CannotCountEvent};
@@ -45,26 +45,20 @@ pub struct NamedEvent {
     pub request: EventRequest,
 }
 
-/// A generic name that stands for nothing on a machine.
-#[derive(Debug, ThisError)]
-#[error("{name} cannot be counted")]
-pub struct NoGeneric {
-    name: String,
-    #[source]
-    cause: GenericError,
-}
-
-impl NoGeneric {
-    /// Returns the kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        ErrorKind::UnsupportedSource
-    }
-
-    /// Returns what the user can do about it, if anything.
-    #[must_use]
-    pub fn remedy(&self) -> Option<String> {
-        Some(".\\client list   (lists what is supported)".to_owned())
+impl Driver {
+    /// Returns the events that a text names, as `.\client stat -e` takes one: `instructions:u`,
+    /// `cpu/event=0xc0,umask=0x01/`. If the text names no modes, they are those of `default_modes`, bits of
+    /// [`modes`](protocol::modes).
+    ///
+    /// On a hybrid, an event by its maker's name is one for each core type of `processors` that has it; an empty set is
+    /// all processors.
+    ///
+    /// # Errors
+    /// If the text is malformed, nothing has this name, or the driver cannot count the event.
+    pub fn events(&self, text: &str, default_modes: u32, processors: &ProcessorSet) -> Result<Vec<NamedEvent>, Error> {
+        let requests = requests(&EventName::parse(text, default_modes)?, processors, self)?;
+        let sources = self.sources()?;
+        Ok(requests.into_iter().map(|request| NamedEvent { name: sources.label(&request), request }).collect())
     }
 }
 

@@ -1,16 +1,15 @@
 //! Events by the names that the makers of processors give them, and what a request can carry of them.
 
-use events::{CoreTable, Event, Identity, Vendor, core_tables};
+use events::Event;
+use pmu::Source;
 use pmu::extra::{Extra, ExtraRegister, Selector};
 use pmu::source::RawEvent;
-use pmu::{CoreType, Source};
-use protocol::InfoReply;
 use thiserror::Error;
 
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::event::SourceName;
+pub use crate::event::core_tables::{LOW_POWER, cores, identity_of, tables};
 use crate::event::raw_event::{EncodedEvent, term_of};
-use crate::text::format;
 
 /// Fixed counters that the driver uses, and the profile sources that it counts with them (KPROFILE_SOURCE):
 /// instructions, cycles, and cycles at a constant rate.
@@ -27,9 +26,6 @@ const SLOTS_COUNTER: u8 = 3;
 
 /// The event of off-core responses without the value of its register, with which it counts nothing.
 const OFFCORE: &str = "OFFCORE_RESPONSE";
-
-/// The generic name of the core type of low-power E cores, which CPUID does not tell from other E cores.
-pub const LOW_POWER: &str = "cpu_lowpower";
 
 /// Why the driver cannot count an event of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -161,31 +157,6 @@ fn extra(event: &Event, value: Option<Extra>) -> Result<Option<Extra>, CannotCou
 /// Returns the kind of an extra register, which requests have instead of its address.
 fn selector(msr: u16) -> Option<Selector> {
     ExtraRegister::ALL.into_iter().find(|register| register.address() == u32::from(msr)).map(ExtraRegister::selector)
-}
-
-/// Returns what the tables of events know the processor of the driver by; `None` for another maker.
-#[must_use]
-pub fn identity_of(info: &InfoReply) -> Option<Identity> {
-    Some(Identity::of_signature(Vendor::from_name(&format::text(&info.vendor))?, info.signature))
-}
-
-/// Returns the tables of a processor, on a hybrid those of a core type or, without one, of all.
-pub fn tables(identity: Option<Identity>, core_type: Option<CoreType>) -> Vec<CoreTable> {
-    let all = identity.map(core_tables).unwrap_or_default();
-    let is_meant = |one: &CoreTable| {
-        core_type.is_none_or(|wanted| one.core_type.is_none_or(|core_type| core_type as u32 == wanted.number()))
-    };
-    all.into_iter().filter(is_meant).collect()
-}
-
-/// Returns the name of the cores of a table: that of their PMU in perf.
-#[must_use]
-pub fn cores(table: CoreTable) -> &'static str {
-    match table.core_type {
-        None => "cpu",
-        Some(_) if table.native_model != 0 => LOW_POWER,
-        Some(core_type) => core_type.name(),
-    }
 }
 
 #[cfg(test)]
