@@ -339,15 +339,19 @@ pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }
 
-/// Returns the number by which a recording names an event: its KPROFILE_SOURCE, or a number of its own if another event
-/// of the session has the same and differs in what the number does not say.
+/// Returns whether another event of the session has the number of this one, and differs in what the number does not
+/// say.
+pub fn shares_number(event: &EventRequest, events: &[EventRequest]) -> bool {
+    events.iter().any(|other| other.source == event.source && (other.event, other.extra) != (event.event, event.extra))
+}
+
+/// Returns the number by which a recording names an event: its KPROFILE_SOURCE, or a number of its own if it
+/// [shares](shares_number) that.
 fn number_in_recording(events: &[EventRequest], index: usize) -> u32 {
     /// No source has a number from this on, except [`protocol::ALL_EVENTS`].
     const FIRST_OWN: u32 = 0xFFFF_0000;
     let Some(event) = events.get(index) else { return protocol::ALL_EVENTS };
-    let differs =
-        |other: &EventRequest| other.source == event.source && (other.event, other.extra) != (event.event, event.extra);
-    if events.iter().any(differs) { FIRST_OWN | u32::try_from(index).unwrap_or_default() } else { event.source }
+    if shares_number(event, events) { FIRST_OWN | u32::try_from(index).unwrap_or_default() } else { event.source }
 }
 
 fn session_block(

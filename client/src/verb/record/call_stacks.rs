@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::counts::share::{self, percent};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::recorder::sampling::trace_plan;
+use crate::recorder::sampling::{shares_number, trace_plan};
 use crate::recorder::{TraceResult, Tracing};
 use crate::system::win32;
 use crate::terminal::format::grouped;
@@ -35,6 +35,26 @@ impl UserError for NoTraceFile {
 
     fn remedy(&self) -> Option<String> {
         Some(remedy(&self.0.cause).to_owned())
+    }
+}
+
+/// The trace names events by numbers, and two have the same.
+#[derive(Debug, ThisError)]
+#[error("call stacks cannot be recorded of two values of one event at once")]
+struct OneNumber(#[source] SameNumber);
+
+/// Why they cannot.
+#[derive(Debug, ThisError)]
+#[error("the trace names both by the number {0:#x}, which does not say the value of the extra register")]
+struct SameNumber(u32);
+
+impl UserError for OneNumber {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("one recording for each value, or both without -g".to_owned())
     }
 }
 
@@ -64,6 +84,9 @@ pub fn start(
     context: &mut Context,
 ) -> Result<Option<Tracing>, Error> {
     let Some(graph) = args.stacks.graph() else { return Ok(None) };
+    if let Some(event) = events.iter().find(|event| shares_number(event, events)) {
+        return Err(OneNumber(SameNumber(event.source)).into());
+    }
     let plan = trace_plan(&args.session.header(), events, &connection.info()?, args.stacks.etl.clone());
     match Tracing::start(context.system()?, &plan, graph) {
         Ok(tracing) => Ok(Some(tracing)),

@@ -175,6 +175,18 @@ fn samples_of_two_values_of_one_event_are_recorded_apart() {
     assert_eq!([of(0), of(1)], [2, 3]);
 }
 
+/// The trace names an event by its number, which is the same for both.
+#[test]
+fn call_stacks_of_two_values_of_one_event_are_refused_before_the_start() {
+    let bench = Bench::new(&[]);
+    let names = ["0x10001", "0x10002"].map(|value| format!("cpu/event=0xb7,umask=0x01,offcore_rsp={value}/"));
+    let ran = bench.record_command(&format!("-g -e {},{}", names[0], names[1]));
+    let report = ran.outcome.unwrap_err().report();
+    assert!(report.contains("call stacks cannot be recorded of two values of one event at once"), "{report}");
+    assert!(report.contains("try: one recording for each value, or both without -g"), "{report}");
+    assert!(bench.system.driver.inputs(Code::Start).is_empty());
+}
+
 #[test]
 fn record_requests_each_named_event_once_with_a_valid_interval() {
     let bench = Bench::new(&[]);
