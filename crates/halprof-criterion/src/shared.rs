@@ -6,7 +6,7 @@ use std::fmt::Display;
 use crate::regions::{Region, Regions};
 use crate::report::Report;
 
-/// What [`Events`] and the bencher share.
+/// What [`Events`](crate::Events) and the bencher share.
 pub struct Inner {
     pub(crate) regions: RefCell<Box<dyn Regions>>,
     pub(crate) report: RefCell<Report>,

@@ -48,7 +48,7 @@ pub struct NamedEvent {
 impl Driver {
     /// Returns the events that a text names, as `.\client stat -e` takes one: `instructions:u`,
     /// `cpu/event=0xc0,umask=0x01/`. If the text names no modes, they are those of `default_modes`, bits of
-    /// [`modes`](protocol::modes).
+    /// [`modes`].
     ///
     /// On a hybrid, an event by its maker's name is one for each core type of `processors` that has it; an empty set is
     /// all processors.

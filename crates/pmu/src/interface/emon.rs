@@ -153,7 +153,7 @@ impl Emon {
     }
 
     /// Writes IA32_PERF_GLOBAL_CTRL with these counters on. Bits outside the interface keep the values that were found;
-    /// those of the counter of slots and its metrics are as [`metrics`] needs them.
+    /// those of the counter of slots and its metrics are as [`perf_metrics`] needs them.
     fn let_count(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let control = cpu_counters.pmu.snapshot.control() & !self.capabilities.own() | self.bits(counters);
         cpu_counters.pmu.snapshot.set_control(control);
