@@ -67,7 +67,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("core::fmt::impl$", &[WRITE_STR, WRITE_CHAR]),
     ("halprof::nt::system_thread::run(", &["halprof::work("]),
     ("halprof::nt::processor_change::called(", &["halprof::processors_change("]),
-    ("halprof::nt::etw::enable(", &["halprof::interrupt::follow_trace_sessions("]),
+    ("halprof::nt::etw::enable(", &["halprof::tracing::follow_trace_sessions("]),
     ("halprof::nt::system_process::routine(", WORK),
     // The HAL's table of functions, and ZwSetSystemInformation.
     ("halprof::nt::control_area::", KERNEL),
