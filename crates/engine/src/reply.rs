@@ -128,19 +128,6 @@ impl<'a> Reply<'a> {
         self.output.len().saturating_sub(self.used) / size_of::<T>().max(1)
     }
 
-    /// Appends the records, which must fit.
-    pub fn push_all(&mut self, records: &[impl IntoBytes + Immutable]) {
-        let bytes = records.as_bytes();
-        let end = self.used + bytes.len();
-        if let Some(room) = self.output.get_mut(self.used..end) {
-            room.copy_from_slice(bytes);
-            self.used = end;
-            let count = u32::try_from(records.len()).unwrap_or(u32::MAX);
-            self.count += count;
-            self.total += count;
-        }
-    }
-
     /// Appends a record. If it does not fit, it is only counted.
     pub fn push(&mut self, record: &(impl IntoBytes + Immutable)) {
         self.total += 1;

@@ -79,9 +79,6 @@ impl Rings {
     pub fn add(&mut self, processor: ProcessorIndex, counters: &[(u8, u32)], memory: Memory) -> Result<(), Refusal> {
         let (producer, samples) =
             sample_ring::channel_in(memory, self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
-        for (counter, event) in counters {
-            samples.side().set_event(*counter, *event);
-        }
         let events = try_collect(counters.iter().map(|(counter, event)| (*counter, *event, 0)), counters.len())?;
         let slot = Slot::empty();
         // The slot is new, so it is empty.
@@ -159,6 +156,13 @@ impl Rings {
     }
 }
 
+/// Returns a record of a ring with the index of its event. The interrupt has put the counter there instead, because it
+/// looks nothing up.
+fn of_session(record: &SampleRecord, events: &[(u8, u32, u64)]) -> SampleRecord {
+    let event = events.iter().find(|(counter, ..)| u32::from(*counter) == record.event());
+    event.map_or(*record, |(_, index, _)| record.with_event(*index))
+}
+
 impl Ring {
     fn counters(&self) -> impl Iterator<Item = u8> + '_ {
         self.events.iter().map(|(counter, ..)| *counter).filter(|counter| *counter < CounterSet::MOST)
@@ -183,10 +187,12 @@ impl Ring {
     }
 
     fn write(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
-        let mut written = 0;
+        let (mut written, events) = (0, &self.events);
         self.samples.drain(reply.room::<SampleRecord>(), |records| {
-            written += records.iter().filter(|record| record.kind().is_some_and(RecordKind::is_sample)).count() as u64;
-            reply.push_all(records);
+            for record in records {
+                written += u64::from(record.kind().is_some_and(RecordKind::is_sample));
+                reply.push(&of_session(record, events));
+            }
         });
         self.delivered += written;
         while reply.room::<SampleRecord>() > 0 {

@@ -215,7 +215,7 @@ impl Sampler {
         let OverflowStatus(overflowed) = self.hal.serve::<SPECIAL>(current, owned);
         let mut watermark_hit = false;
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
-            let (source, interval) = subscriptions.loaded();
+            let (event, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
                 self.adapt_early(current.index(), owned, counter);
             }
@@ -225,7 +225,7 @@ impl Sampler {
                 process: interrupted.process,
                 thread: interrupted.thread,
                 processor: current.index().number(),
-                event: 0,
+                event,
                 interval,
                 kind: CounterKind::Sample,
                 mode: interrupted.mode,
@@ -233,7 +233,7 @@ impl Sampler {
                 cookie,
             };
             if SPECIAL {
-                per_cpu.with_events(|events| events.add_sample(counter, source, &sample));
+                per_cpu.with_events(|events| events.add_sample(counter, subscriptions.source(), &sample));
             }
             watermark_hit |= per_cpu.deliver(subscriptions, counter, &SampleRecord::from(sample));
         }
@@ -375,7 +375,7 @@ impl Sampler {
         let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
             let state = cpu_counters.get(counter);
-            subscriptions.set_source(self.hal.source(state).0);
+            subscriptions.set_source(counter, self.hal.source(state).0);
             subscriptions.reloaded(state.interval());
         }
         self.start_precise(current, per_cpu, counters);

@@ -64,7 +64,7 @@ impl Sampler {
                 process: interrupted.process,
                 thread: interrupted.thread,
                 processor: current.index().number(),
-                event: 0,
+                event: TIME_STATS.into(),
                 interval,
                 kind: CounterKind::Sample,
                 mode: interrupted.mode,

@@ -352,14 +352,13 @@ impl PerCpuSampling {
         watermark_hit
     }
 
-    /// Pushes a sample for one subscriber, with the index of its event there, and counts it for a counter or for the
-    /// branches. Returns whether the ring has become half full.
+    /// Pushes a sample for one subscriber, and counts it for a counter or for the branches. Returns whether the ring
+    /// has become half full.
     #[inline]
     pub fn push(&self, subscriber: Subscriber, counter: u8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         self.with(subscriber, |producer| {
-            let event = producer.side().event(counter);
-            let pushed = producer.push(record.with_event(event));
+            let pushed = producer.push(*record);
             if let Some(stats) = producer.side().of(counter) {
                 match pushed {
                     Pushed::Stored { watermark_hit: half } => {
@@ -395,7 +394,7 @@ impl PerCpuSampling {
             Unsampled::Throttled => SampleStats::throttle,
         };
         for (counter, subscriptions) in self.subscriptions_of(counters) {
-            self.with_events(|events| events.add_unsampled(counter, subscriptions.loaded().0, why));
+            self.with_events(|events| events.add_unsampled(counter, subscriptions.source(), why));
             for subscriber in subscriptions.subscribers().iter() {
                 self.count_for(subscriber, counter, account);
             }

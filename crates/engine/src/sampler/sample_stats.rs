@@ -1,7 +1,7 @@
 //! Statistics of the samples of one counter, for one session.
 
 use core::ops::AddAssign;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 use pmu::state::CounterSet;
 
@@ -92,18 +92,12 @@ pub const TIME_STATS: u8 = BRANCH_STATS + 1;
 #[derive(Debug)]
 pub struct CpuSampleStats {
     stats: [SampleStats; TIME_STATS as usize + 1],
-    /// Index of the event of the session that each samples.
-    events: [AtomicU32; TIME_STATS as usize + 1],
     time: TimeSampling,
 }
 
 impl Default for CpuSampleStats {
     fn default() -> Self {
-        Self {
-            stats: core::array::from_fn(|_| SampleStats::default()),
-            events: [const { AtomicU32::new(0) }; TIME_STATS as usize + 1],
-            time: TimeSampling::default(),
-        }
+        Self { stats: core::array::from_fn(|_| SampleStats::default()), time: TimeSampling::default() }
     }
 }
 
@@ -111,18 +105,6 @@ impl CpuSampleStats {
     /// Returns the statistics of a counter, of the branches at `BRANCH_STATS`, or of samples by time at `TIME_STATS`.
     pub fn of(&self, counter: u8) -> Option<&SampleStats> {
         self.stats.get(usize::from(counter))
-    }
-
-    /// Returns the index of the event that a counter samples for the session.
-    pub fn event(&self, counter: u8) -> u32 {
-        self.events.get(usize::from(counter)).map_or(0, |event| event.load(Ordering::Relaxed))
-    }
-
-    /// Sets the index of the event that a counter samples, before its processor has the producer.
-    pub fn set_event(&self, counter: u8, event: u32) {
-        if let Some(index) = self.events.get(usize::from(counter)) {
-            index.store(event, Ordering::Relaxed);
-        }
     }
 
     /// Returns the time by which the session samples.

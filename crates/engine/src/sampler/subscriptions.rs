@@ -63,6 +63,8 @@ impl Subscribers {
 pub struct CounterSubscriptions {
     /// Bit n is subscriber n.
     subscribers: AtomicU8,
+    /// The counter, as its samples name it: loading it is cheaper than keeping a register.
+    counter: AtomicU32,
     /// KPROFILE_SOURCE that it counts.
     source: AtomicU32,
     /// Interval with which the counter was loaded.
@@ -79,6 +81,7 @@ impl CounterSubscriptions {
     pub const fn new() -> Self {
         Self {
             subscribers: AtomicU8::new(0),
+            counter: AtomicU32::new(0),
             source: AtomicU32::new(0),
             loaded: AtomicU32::new(0),
             frequency: AtomicU32::new(0),
@@ -111,13 +114,19 @@ impl CounterSubscriptions {
         self.subscribers().0 & !(1 << (subscriber.0 & 7))
     }
 
-    /// Returns what the counter counts, and the interval with which it was loaded.
+    /// Returns the counter, and the interval with which it was loaded.
     pub fn loaded(&self) -> (u32, u32) {
-        (self.source.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
+        (self.counter.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
     }
 
-    /// Sets what the counter counts.
-    pub fn set_source(&self, source: u32) {
+    /// Returns what the counter counts.
+    pub fn source(&self) -> u32 {
+        self.source.load(Ordering::Relaxed)
+    }
+
+    /// Sets what this counter counts.
+    pub fn set_source(&self, counter: u8, source: u32) {
+        self.counter.store(counter.into(), Ordering::Relaxed);
         self.source.store(source, Ordering::Relaxed);
     }
 

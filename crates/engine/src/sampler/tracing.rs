@@ -96,6 +96,7 @@ impl CounterEvents {
 
 impl UnwrittenEvents {
     /// Returns the events of a counter, or `None` if there is no room for them.
+    #[inline]
     fn of(&mut self, counter: u8, source: u32) -> Option<&mut CounterEvents> {
         let known = self.counters.iter().take(self.used).position(|events| events.counter == counter);
         let index = known.unwrap_or(self.used);
@@ -113,6 +114,7 @@ impl UnwrittenEvents {
     }
 
     /// Notes a sample of a counter that counts `source`.
+    #[inline]
     pub fn add_sample(&mut self, counter: u8, source: u32, sample: &CounterSample) {
         if let Some(events) = self.of(counter, source) {
             events.add(sample);
