@@ -299,7 +299,10 @@ impl<'a> Stage<'a> {
                 ));
             }
             if !(counted - between..=counted).contains(&count) {
-                wrong.push(format!("CPU {processor}, event {event:x?}: {counted} events, {between} of them between accesses, but a count of {count}"));
+                wrong.push(format!(
+                    "CPU {processor}, event {event:x?}: {counted} events, {between} of them between accesses, but a \
+                     count of {count}"
+                ));
             }
         }
     }

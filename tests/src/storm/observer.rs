@@ -52,16 +52,14 @@ impl Observer {
             "{counted} of {active} processors counted; {} were added while a sleep was announced",
             disturber.added_asleep
         );
-        let ledger = lab.wire.ledger()?;
         for CountRecord { processor, count, disturbed_register, .. } in &records {
             let occurred = disturber.events.get(&(*processor, event, umask)).copied().unwrap_or(0);
-            let entries = ledger.get(*processor as usize).into_iter().flatten();
-            let entries = entries.filter(|entry| (entry.event, entry.umask) == (event, umask));
-            let between: u64 = entries.map(|entry| entry.between).sum();
+            let ledger = lab.ledger(*processor as usize, event, umask)?;
+            let between = ledger.end() - ledger.start();
             ensure!(
                 (occurred..=occurred + between).contains(count) && *disturbed_register == 0,
-                "processor {processor} counted {count} of {occurred} and {between} events {event:#x}:{umask:#x}; a foreign write to \
-                 {disturbed_register:#x}"
+                "processor {processor} counted {count} of {occurred} and {between} events {event:#x}:{umask:#x}; a \
+                 foreign write to {disturbed_register:#x}"
             );
         }
         Ok(Some(records.len() as u64))
