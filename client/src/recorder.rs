@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use halprof::SampleStream;
 use halprof::text::argument::argument;
 use protocol::{CountRecord, SampleRecord};
-use recording::{Count, Limits, Methods, Process, Session, Summary, WriteError, move_parts, remove_parts};
+use recording::{Count, Limits, Methods, Process, RecordedSession, Summary, WriteError, move_parts, remove_parts};
 use thiserror::Error as ThisError;
 
 pub use self::batch::{Batch, Buffers};
@@ -89,7 +89,7 @@ impl UserError for Unwritten {
 /// Receives processes and samples while they are recorded.
 pub trait SampleObserver {
     /// Receives the session before its processes and samples.
-    fn begin(&mut self, _session: &Session) {}
+    fn begin(&mut self, _session: &RecordedSession) {}
     /// Receives a process, or modules that it loaded later.
     fn process(&mut self, process: &Process);
     /// Receives samples.
@@ -243,7 +243,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
     pub fn begin(
         file: Option<(&'a Path, File)>,
         mut observer: Option<&'b mut dyn SampleObserver>,
-        session: &Session,
+        session: &RecordedSession,
         setup: RecorderSetup,
     ) -> Result<Self, Error> {
         let (sender, events) = mpsc::channel();
@@ -445,7 +445,7 @@ impl<'a> RecordedFile<'a> {
     fn begin(
         path: &'a Path,
         file: File,
-        session: &Session,
+        session: &RecordedSession,
         limits: Limits,
         events: &Sender<Event>,
     ) -> Result<Self, Error> {
@@ -465,7 +465,7 @@ impl<'a> RecordedFile<'a> {
 }
 
 /// Returns the number by which the file names each event of a session.
-pub fn numbers(session: &Session) -> Vec<u32> {
+pub fn numbers(session: &RecordedSession) -> Vec<u32> {
     session.events.iter().map(|event| event.source).collect()
 }
 

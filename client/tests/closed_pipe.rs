@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
-use recording::{Count, RecordedEvent, Session, Summary, Writer};
+use recording::{Count, RecordedEvent, RecordedSession, Summary, Writer};
 
 const CYCLES: u32 = 0x13;
 
@@ -21,7 +21,7 @@ fn record(path: &Path) {
         frequency: 0,
         core_type: 0,
     };
-    let session = Session {
+    let session = RecordedSession {
         created_unix_ms: 1_767_225_600_000,
         client: "0.1.0".to_owned(),
         driver: "0.1.0".to_owned(),

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use protocol::{CounterSample, SampleRecord};
-use recording::{Session, Summary, Writer};
+use recording::{RecordedSession, Summary, Writer};
 use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 
 use super::*;
@@ -92,7 +92,7 @@ struct Day {
 
 impl Day {
     fn new(file: File) -> Self {
-        let session = Session {
+        let session = RecordedSession {
             created_unix_ms: 0,
             client: String::new(),
             driver: String::new(),

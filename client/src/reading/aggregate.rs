@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use halprof::core_types::{self, qualified};
 use halprof::event;
 use halprof::text::processors::named;
-use recording::{Kept, MissingStack, RecordedEvent, Session, StackEnd};
+use recording::{Kept, MissingStack, RecordedEvent, RecordedSession, StackEnd};
 use report::{
     CallOrder, Column, Contents, FirstRows, Limits, OmittedRows, RowTotal, SampledSource, Slice, StackStats,
     SymbolIndex, Table, TableRow,
@@ -327,7 +327,7 @@ impl<'a> Header<'a> {
     /// Returns the properties of a recording.
     pub fn new(loaded: &'a LoadedRecording) -> Self {
         let contents = &loaded.contents;
-        let Session { computer, processor, processors, command, batch, client, driver, .. } = &contents.session;
+        let RecordedSession { computer, processor, processors, command, batch, client, driver, .. } = &contents.session;
         let summary = contents.summary.as_ref();
         let (sleeps, slept) = contents.sample_counts.slept();
         Self {

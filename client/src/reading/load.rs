@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use recording::{ReadError, RecordedEvent, Session};
+use recording::{ReadError, RecordedEvent, RecordedSession};
 use report::{
     Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
     SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
@@ -98,7 +98,7 @@ impl LoadedRecording {
 
     /// Returns the selected sources: the requested ones in order, then other sources that have samples.
     pub fn sources(&self) -> Vec<SampledSource> {
-        let Session { events, processors, .. } = &self.contents.session;
+        let RecordedSession { events, processors, .. } = &self.contents.session;
         let on = |event: &RecordedEvent| {
             let core_type = event.core_type;
             let counts = &self.contents.sample_counts;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use halprof::core_types::CoreTypeInfo;
 use halprof::{Driver, Started};
 use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, modes};
-use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, Session, Summary};
+use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, RecordedSession, Summary};
 
 use crate::counts::disturbance::{self, Disturbance};
 use crate::counts::record_counts::RecordCounts;
@@ -208,7 +208,7 @@ struct Sampling<'a> {
     ring: u32,
     connection: &'a Driver,
     started: Started,
-    session: Session,
+    session: RecordedSession,
     setup: RecorderSetup<'a>,
     is_kernel_hidden: bool,
 }
@@ -360,7 +360,7 @@ fn session_block(
     info: &InfoReply,
     clock: u64,
     connection: &Driver,
-) -> Result<Session, Error> {
+) -> Result<RecordedSession, Error> {
     let SamplingPlan { header, command, events, .. } = plan;
     let sources = connection.sources()?;
     let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);
@@ -378,7 +378,7 @@ fn session_block(
         name: one.name.clone(),
         processors: one.processors.iter().copied().filter(|processor| processors.contains(processor)).collect(),
     };
-    Ok(Session {
+    Ok(RecordedSession {
         created_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or_default(),
         client: env!("CARGO_PKG_VERSION").to_owned(),
         driver: connection.driver_version(),

@@ -190,8 +190,8 @@ fn read_back(disk: StallingDisk) -> (u64, usize) {
     (samples, processes)
 }
 
-fn session() -> Session {
-    Session {
+fn session() -> RecordedSession {
+    RecordedSession {
         created_unix_ms: 0,
         client: String::new(),
         driver: String::new(),

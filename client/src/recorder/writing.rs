@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use protocol::SampleRecord;
-use recording::{Limits, MAX_SAMPLES, Methods, Parts, Process, SampleStack, Session, Summary, WriteError, Writer};
+use recording::{
+    Limits, MAX_SAMPLES, Methods, Parts, Process, RecordedSession, SampleStack, Summary, WriteError, Writer,
+};
 
 use super::joining::StackedSamples;
 use super::{Event, Output};
@@ -23,7 +25,7 @@ pub struct Target {
 
 impl Target {
     /// Writes the session.
-    pub fn begin(path: &Path, file: File, session: &Session, limits: Limits) -> Result<Self, WriteError> {
+    pub fn begin(path: &Path, file: File, session: &RecordedSession, limits: Limits) -> Result<Self, WriteError> {
         let parts = (!limits.are_none()).then(|| Parts::new(path, session, limits));
         Ok(Self { writer: Writer::new(file, session)?, parts })
     }

@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal, Write as _};
 use std::time::{Duration, Instant};
 
 use protocol::SampleRecord;
-use recording::{Limits, Process, RecordedEvent, Session};
+use recording::{Limits, Process, RecordedEvent, RecordedSession};
 use report::{Detail, SampleCounts};
 
 use self::names::{Names, Period, SessionFacts};
@@ -171,7 +171,7 @@ impl<'a, 'b> Top<'a, 'b> {
 }
 
 impl SampleObserver for Top<'_, '_> {
-    fn begin(&mut self, session: &Session) {
+    fn begin(&mut self, session: &RecordedSession) {
         let event = |event: &RecordedEvent| (event.source, event.name.clone());
         let mut events: Vec<(u32, String)> = session.events.iter().map(event).collect();
         // On a hybrid, one source can be two events, one on each core type.

@@ -18,7 +18,7 @@ use protocol::{
     Code, EventRequest, Hello, Mode, PROTOCOL_VERSION, Record, ReplyHeader, SampleRecord, SamplesRequest, StartHeader,
     modes,
 };
-use recording::{Session, Writer};
+use recording::{RecordedSession, Writer};
 use simulation::boot;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -68,8 +68,8 @@ fn main() {
     }
 }
 
-fn description() -> Session {
-    Session {
+fn description() -> RecordedSession {
+    RecordedSession {
         created_unix_ms: 0,
         client: String::new(),
         driver: String::new(),

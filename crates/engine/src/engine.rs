@@ -8,7 +8,7 @@ use protocol::{NtStatus, ProcessorSet};
 
 use crate::boxed::Boxed;
 use crate::clients::{ClientId, Clients};
-use crate::identity::Identity;
+use crate::identity::BootIdentity;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
 use crate::sampler::{Hal, Sampler};
@@ -40,7 +40,7 @@ pub struct Engine<M: Platform> {
     pub(crate) version: Version,
     /// In its own allocation, so that it stays in place when the engine moves.
     pub(crate) sampler: Boxed<Sampler>,
-    pub(crate) identity: Identity,
+    pub(crate) identity: BootIdentity,
     pub(crate) clients: Clients,
     pub(crate) sessions: Sessions,
 }
@@ -58,7 +58,7 @@ impl<M: Platform> Engine<M> {
         let most = most_counters(&platform);
         let (hal, identity) = platform.on_boot_processor(|cpu| {
             let hal = Hal::with_states(cpu, platform.options(), processors, most, pmu::state::allocate)?;
-            Ok((hal, Identity::of(cpu)))
+            Ok((hal, BootIdentity::of(cpu)))
         })?;
         platform.on_processors(&active(&platform), &|current| hal.probe(current));
         let sampler = Boxed::new(Sampler::new(hal, platform.clock_frequency()));

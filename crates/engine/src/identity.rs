@@ -5,7 +5,7 @@ use x86_defs::cpuid::{leaf, vendor_text};
 
 /// CPUID identification for display; no decision depends on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Identity {
+pub struct BootIdentity {
     /// Vendor string, padded with zeros.
     pub vendor: [u8; 16],
     /// Vendor string of the hypervisor, or zeros.
@@ -16,7 +16,7 @@ pub struct Identity {
     pub signature: u32,
 }
 
-impl Identity {
+impl BootIdentity {
     /// Reads the identification of the current processor.
     ///
     /// # IRQL

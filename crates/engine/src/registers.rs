@@ -6,7 +6,7 @@ use core::cell::RefCell;
 use pmu::ProcessorIndex;
 use pmu::first_access::Access;
 use pmu::hal::Reading;
-use pmu::lvt_pmi::{self, Place};
+use pmu::lvt_pmi::{self, EntryLocation};
 use protocol::{ReadBy, RegisterRecord, RegistersRequest};
 use x86_defs::local_apic::XAPIC_LVT_PERFORMANCE;
 
@@ -37,7 +37,7 @@ pub fn read_registers<M: Platform>(
         lvt_pmi::place(cpu)
     })?;
     let mut records = records.into_inner();
-    if let Some(Place::Page(_)) = place {
+    if let Some(EntryLocation::Page(_)) = place {
         let entry = resources.lvt_entry(processor, context);
         let (failed, value) = match entry {
             Ok(entry) => (0, entry.into()),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use crate::event::{Counters, Encoding, Event, Extra, Precision, Register};
+use crate::event::{Counters, Encoding, Event, EventExtra, Precision, Register};
 use crate::identity::{CoreType, Identity, Vendor};
 use crate::pack::{BLOCK, CLASS, EXTRA, MAGIC, MAP, MAX_REGISTERS, NONE, REGISTERS, ROW, SECTIONS, TABLE, flags};
 
@@ -126,7 +126,7 @@ impl Database {
         })
     }
 
-    fn extra(&self, number: u16) -> Option<Extra> {
+    fn extra(&self, number: u16) -> Option<EventExtra> {
         let [set, value @ ..] = *chunk::<EXTRA>(self.extras, usize::from(number))?;
         let [count, registers @ ..] = chunk::<REGISTERS>(self.registers, set.into())?;
         let register = |bytes: &[u8; 6]| {
@@ -135,7 +135,10 @@ impl Database {
             Some(Register { msr, event, umask })
         };
         let used = registers.as_chunks::<6>().0.get(..usize::from(*count).min(MAX_REGISTERS))?;
-        Some(Extra { registers: used.iter().map(register).collect::<Option<_>>()?, value: u64::from_le_bytes(value) })
+        Some(EventExtra {
+            registers: used.iter().map(register).collect::<Option<_>>()?,
+            value: u64::from_le_bytes(value),
+        })
     }
 }
 

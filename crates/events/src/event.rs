@@ -101,7 +101,7 @@ pub struct Register {
 
 /// A second register that an event needs: the off-core response, the latency of loads, or the front end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Extra {
+pub struct EventExtra {
     /// The registers that can serve, at least one. Each has its own encoding, so that two such events can run at once.
     pub registers: Vec<Register>,
     /// The value of the register.
@@ -113,7 +113,7 @@ pub struct Extra {
 pub struct Event {
     /// Name, as the maker writes it.
     pub name: String,
-    /// Encoding; with an [`Extra`] that of its first register.
+    /// Encoding; with an [`EventExtra`] that of its first register.
     pub encoding: Encoding,
     /// The counters that count it.
     pub counters: Counters,
@@ -122,7 +122,7 @@ pub struct Event {
     /// The counters that record it; empty unless it is precise.
     pub precise_counters: Counters,
     /// The second register that it needs.
-    pub extra: Option<Extra>,
+    pub extra: Option<EventExtra>,
     /// Whether no other event may have a general counter at the same time.
     ///
     /// Intel's files set TakenAlone for it (`perfmon/README.md`). They also set it for events with an extra register,

@@ -36,7 +36,7 @@ mod similar;
 
 pub use database::Table;
 pub use errata::errata;
-pub use event::{Counters, Encoding, Event, Extra, Precision, Register};
+pub use event::{Counters, Encoding, Event, EventExtra, Precision, Register};
 pub use generic::{Generic, GenericError, Target};
 pub use identity::{CoreType, Identity, Vendor};
 pub use lookup::{CoreTable, LookupError, core_tables, table, tables};

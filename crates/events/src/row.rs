@@ -4,7 +4,7 @@ use std::fmt::{Display, Write as _};
 
 use thiserror::Error;
 
-use crate::event::{Counters, Encoding, Event, Extra, Precision, Register};
+use crate::event::{Counters, Encoding, Event, EventExtra, Precision, Register};
 
 /// The first line of a file.
 pub const HEADER: &str = "name,event,umask,cmask,inv,edge,any,eq,counters,precise,precise_counters,msr,value,alone,\
@@ -80,7 +80,7 @@ pub fn parse(line: &str) -> Result<Event, RowError> {
         };
         let registers = msrs.iter().enumerate().map(register).collect::<Option<Vec<_>>>();
         let value = u64::from_str_radix(value, 16).map_err(|_| invalid("value", value))?;
-        Some(Extra { registers: registers.ok_or_else(|| invalid("msr", msr))?, value })
+        Some(EventExtra { registers: registers.ok_or_else(|| invalid("msr", msr))?, value })
     };
     Ok(Event {
         name: name.to_owned(),

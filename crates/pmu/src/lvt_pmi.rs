@@ -17,7 +17,7 @@ pub const X2APIC_LVT_PERFORMANCE: Msr = Msr::new(local_apic::IA32_X2APIC_LVT_PMI
 
 /// Location of the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum EntryLocation {
     /// At [`XAPIC_LVT_PERFORMANCE`](local_apic::XAPIC_LVT_PERFORMANCE) of the page at this physical address.
     Page(u64),
     /// [`X2APIC_LVT_PERFORMANCE`].
@@ -28,20 +28,20 @@ pub enum Place {
 ///
 /// # IRQL
 /// Below DISPATCH_LEVEL.
-pub fn place(cpu: &impl GuardedCpu) -> Option<Place> {
+pub fn place(cpu: &impl GuardedCpu) -> Option<EntryLocation> {
     place_by(&FirstAccess::new(cpu, Phase::Read)).ok().flatten()
 }
 
 /// Returns the location of the entry, by IA32_APIC_BASE.
-fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<Place>, Fault> {
+fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<EntryLocation>, Fault> {
     if !has_apic(first.cpuid()) {
         return Ok(None);
     }
     let base = ApicBase::from_bits(first.read(IA32_APIC_BASE)?);
     Ok(match (base.en(), base.extd()) {
         (false, _) => None,
-        (true, false) => Some(Place::Page(base.page() << 12)),
-        (true, true) => Some(Place::Register),
+        (true, false) => Some(EntryLocation::Page(base.page() << 12)),
+        (true, true) => Some(EntryLocation::Register),
     })
 }
 
@@ -53,7 +53,7 @@ fn has_apic(cpu: &impl Cpuid) -> bool {
 /// the HAL of Windows has set it up. A local APIC that says it is disabled is a fault.
 pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
     match place_by(first)? {
-        Some(Place::Register) => {}
+        Some(EntryLocation::Register) => {}
         // No value of the register is tried, but another processor may say that the entry is one.
         None if has_apic(first.cpuid()) => {
             return Err(Fault { access: Access::Read, number: IA32_APIC_BASE.address(), value: 0 });

@@ -20,7 +20,7 @@ mod tried;
 pub(crate) use extra::ExtraState;
 pub use raw::RawSlot;
 pub use snapshot::{FoundMsrs, PmuSnapshot, SavedMsrs};
-pub use started::{Beyond, Place, StartedCounter};
+pub use started::{Beyond, CounterRegisters, StartedCounter};
 pub use total::Total;
 pub(crate) use total::backwards;
 pub use tried::Tried;

@@ -7,15 +7,15 @@ use std::io::{self, sink};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
-use recording::{Reader, Session, Summary, Writer};
+use recording::{Reader, RecordedSession, Summary, Writer};
 
 const SAMPLES: usize = 1 << 20;
 
 /// Samples per request.
 const BATCHES: [usize; 3] = [64, 1_024, 16_384];
 
-fn session() -> Session {
-    Session {
+fn session() -> RecordedSession {
+    RecordedSession {
         created_unix_ms: 0,
         client: String::new(),
         driver: String::new(),

@@ -15,7 +15,7 @@ pub const KERNEL: u32 = u32::MAX;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
     /// The first block: parameters of the recording.
-    Session(Session),
+    Session(RecordedSession),
     /// A process, or modules that it loaded later.
     Process(Process),
     /// Functions that a just-in-time compiler made.
@@ -47,7 +47,7 @@ impl Block {
 /// Parameters of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Session {
+pub struct RecordedSession {
     /// Start time in milliseconds since 1970-01-01 UTC.
     pub created_unix_ms: u64,
     /// Version of the client, for example `1.2.3`.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use protocol::SampleRecord;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::block::{Block, Methods, Process, Session, Summary};
+use crate::block::{Block, Methods, Process, RecordedSession, Summary};
 use crate::columns::SampleColumns;
 use crate::error::{BlockError, ReadError};
 use crate::frame::{BlockHeader, FIRST_WITH_COLUMNS, SamplesHead, StacksHead};
@@ -17,7 +17,7 @@ use crate::tree::{Numbers, StackNodes};
 #[derive(Debug)]
 pub enum EncodedBlock {
     /// As [`Block::Session`].
-    Session(Session),
+    Session(RecordedSession),
     /// As [`Block::Process`].
     Process(Process),
     /// As [`Block::Methods`].

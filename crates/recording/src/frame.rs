@@ -160,7 +160,7 @@ impl BlockHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum BlockKind {
-    /// [`Session`](crate::Session).
+    /// [`RecordedSession`](crate::RecordedSession).
     Session = 1,
     /// [`Process`](crate::Process).
     Process = 2,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::block::Session;
+use crate::block::RecordedSession;
 use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MAX_JSON};
 use crate::parts::existing_parts;
 
@@ -191,7 +191,7 @@ fn blocks(file: &mut File, parts: &[u32]) -> io::Result<Blocks> {
             Some(BlockKind::Session) if header.length as usize <= MAX_JSON => {
                 let mut text = vec![0; header.length as usize];
                 file.read_exact(&mut text)?;
-                let listed = |session: &Session| parts.contains(&session.part);
+                let listed = |session: &RecordedSession| parts.contains(&session.part);
                 if serde_json::from_slice(&text).is_ok_and(|session| listed(&session)) {
                     return Ok(Blocks::Listed);
                 }

@@ -1,6 +1,6 @@
 //! The recording file that `record` writes and `report` reads.
 //!
-//! A file header is followed by blocks: one [`Session`], then [`Process`], [`Methods`] and sample blocks in the order
+//! A file header is followed by blocks: one [`RecordedSession`], then [`Process`], [`Methods`] and sample blocks in the order
 //! in which they became known, then one [`Summary`]. Before the samples that need them come blocks of call stacks. All
 //! integers are little-endian.
 //!
@@ -125,7 +125,7 @@ mod writer;
 
 pub use block::{
     Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Kept, Method, Methods, Module, Process,
-    RecordedEvent, Session, Summary,
+    RecordedEvent, RecordedSession, Summary,
 };
 pub use columns::SampleColumns;
 pub use encoded::{EncodedBlock, EncodedSamples, EncodedStacks, SamplesPosition};

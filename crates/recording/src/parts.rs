@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use protocol::{RecordKind, SampleRecord};
 
-use crate::block::{Kept, Session};
+use crate::block::{Kept, RecordedSession};
 use crate::stack::SampleStack;
 use crate::writer::{WriteError, Writer};
 
@@ -93,7 +93,7 @@ pub fn move_parts(from: &Path, to: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Parts {
     recording: PathBuf,
-    session: Session,
+    session: RecordedSession,
     /// Limits in bytes, and in units of the session's clock.
     bytes: u64,
     time: u64,
@@ -132,7 +132,7 @@ impl Part {
 impl Parts {
     /// Prepares to write parts of a recording, which has none.
     #[must_use]
-    pub fn new(recording: &Path, session: &Session, limits: Limits) -> Self {
+    pub fn new(recording: &Path, session: &RecordedSession, limits: Limits) -> Self {
         Self {
             recording: recording.to_owned(),
             session: session.clone(),

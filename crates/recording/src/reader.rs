@@ -7,7 +7,7 @@ use protocol::SampleRecord;
 use serde::de::DeserializeOwned;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::block::{Block, Session};
+use crate::block::{Block, RecordedSession};
 use crate::encoded::{EncodedBlock, EncodedSamples, EncodedStacks, checked};
 use crate::error::{BlockError, ReadError};
 use crate::frame::{
@@ -171,8 +171,8 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads the session, or skips its repetition in a part.
-    fn session(&mut self, header: &BlockHeader) -> Result<Option<Session>, ReadError> {
-        let session: Session = self.json(header)?;
+    fn session(&mut self, header: &BlockHeader) -> Result<Option<RecordedSession>, ReadError> {
+        let session: RecordedSession = self.json(header)?;
         for (what, found, max) in
             [("events", session.events.len(), MAX_EVENTS), ("processors", session.processors.len(), MAX_PROCESSORS)]
         {

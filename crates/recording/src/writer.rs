@@ -8,7 +8,7 @@ use serde::Serialize;
 use thiserror::Error;
 use zerocopy::IntoBytes;
 
-use crate::block::{Methods, Process, Session, Summary};
+use crate::block::{Methods, Process, RecordedSession, Summary};
 use crate::columns::Encoder;
 use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MAX_SAMPLES};
 use crate::stack::{SampleStack, StackId};
@@ -45,7 +45,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If the session block cannot be written.
-    pub fn new(sink: W, session: &Session) -> Result<Self, WriteError> {
+    pub fn new(sink: W, session: &RecordedSession) -> Result<Self, WriteError> {
         let (encoder, interner) = (Encoder::new()?, Interner::new(NODE_LIMIT));
         let mut writer = Self { sink, bytes: Vec::new(), encoder, interner, number: 0, written: 0 };
         let header = FileHeader { magic: MAGIC, version: FORMAT_VERSION, reserved: 0 };

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use protocol::{RecordKind, SampleRecord};
 use recording::{
     Block, BlockError, CallStack, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, Kept, MAX_SAMPLES,
-    Module, Process, ReadError, Reader, RecordedEvent, SampleStack, Session, StackEnd, StackTree, Summary, WriteError,
-    Writer,
+    Module, Process, ReadError, Reader, RecordedEvent, RecordedSession, SampleStack, StackEnd, StackTree, Summary,
+    WriteError, Writer,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -59,7 +59,7 @@ fn any_core_type() -> impl Strategy<Value = CoreTypeProcessors> {
     })
 }
 
-fn any_session() -> impl Strategy<Value = Session> {
+fn any_session() -> impl Strategy<Value = RecordedSession> {
     let texts = any::<(String, String, String, Option<String>)>();
     let events = (vec(any_core_type(), 0..3), vec(any_event(), 0..3));
     (any::<(u64, u64, u32, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), events).prop_map(
@@ -71,7 +71,7 @@ fn any_session() -> impl Strategy<Value = Session> {
             events,
         )| {
             let (core_types, events) = events;
-            Session {
+            RecordedSession {
                 created_unix_ms,
                 client,
                 driver,
@@ -479,7 +479,7 @@ fn a_recording_in_parts_that_is_cut_anywhere_keeps_its_whole_blocks() {
 fn a_part_of_another_recording_or_version_is_refused() {
     let first = Writer::new(Vec::new(), &session()).unwrap().finish(&summary()).unwrap();
     let whole = block_ranges(&first)[0].end;
-    let other = Session { created_unix_ms: session().created_unix_ms + 1, ..session() };
+    let other = RecordedSession { created_unix_ms: session().created_unix_ms + 1, ..session() };
     let other = Writer::new(Vec::new(), &other).unwrap().finish(&summary()).unwrap();
     let mut newer = first.clone();
     newer[8] += 1;
@@ -495,7 +495,7 @@ fn a_session_that_is_larger_than_any_machine_is_refused() {
     let event = session().events[0].clone();
     for (events, processors, is_read) in [(1_024, 2_048, true), (1_025, 1, false), (1, 2_049, false)] {
         let session =
-            Session { events: vec![event.clone(); events], processors: (0..processors).collect(), ..session() };
+            RecordedSession { events: vec![event.clone(); events], processors: (0..processors).collect(), ..session() };
         let file = Writer::new(Vec::new(), &session).unwrap().finish(&summary()).unwrap();
         let (seen, end) = read(&*file);
         let is_refused = matches!(end, Some(ReadError::Damaged { cause: BlockError::SessionSize { .. }, .. }));

@@ -15,7 +15,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 use protocol::UNKNOWN;
-use recording::Session;
+use recording::RecordedSession;
 use rustc_hash::FxHashMap;
 
 use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -304,7 +304,7 @@ impl<'a> Builder<'a> {
 /// Returns every source with its samples. An event without samples is among them: profiles of the same command have the
 /// same sample types, which pprof demands of those that it compares.
 fn sources(contents: &Contents) -> BTreeMap<SampledSource, Total> {
-    let Session { events, processors, .. } = &contents.session;
+    let RecordedSession { events, processors, .. } = &contents.session;
     let on = |event| processors.iter().map(move |cpu| contents.sample_counts.source_of_event(event, *cpu));
     let asked = events.iter().flat_map(on).map(|source| (source, contents.sample_counts.total(source)));
     asked.chain(contents.sample_counts.totals()).collect()

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use protocol::{Mode, Record};
-use recording::{EncodedBlock, ReadError, Reader, Session, StackId, StackTree, Summary};
+use recording::{EncodedBlock, ReadError, Reader, RecordedSession, StackId, StackTree, Summary};
 use thiserror::Error;
 
 use crate::locations::Detail;
@@ -32,7 +32,7 @@ const SUMMARY_UNIT: u64 = 100;
 #[derive(Debug)]
 pub struct Contents {
     /// Parameters of the recording.
-    pub session: Session,
+    pub session: RecordedSession,
     /// Processes and their modules.
     pub processes: Processes,
     /// Samples by location.

@@ -2,7 +2,7 @@
 //! that were sampled in user mode and in kernel mode (`-e X:u,X:k`).
 
 use protocol::{AnySample, BRANCHES, Mode, modes};
-use recording::{CoreTypeProcessors, RecordedEvent, Session};
+use recording::{CoreTypeProcessors, RecordedEvent, RecordedSession};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A source on the processors of a core type.
@@ -43,7 +43,7 @@ pub(crate) struct SampledSources {
 }
 
 impl SampledSources {
-    pub(crate) fn new(session: &Session) -> Self {
+    pub(crate) fn new(session: &RecordedSession) -> Self {
         let of = |one: &CoreTypeProcessors| {
             let core_type = one.core_type;
             one.processors.iter().map(move |processor| (*processor, core_type)).collect::<Vec<_>>()

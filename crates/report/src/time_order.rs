@@ -112,14 +112,14 @@ mod tests {
 
     use proptest::prelude::*;
     use protocol::{PauseKind, PauseRecord};
-    use recording::{Session, Summary, Writer};
+    use recording::{RecordedSession, Summary, Writer};
 
     use super::*;
 
     /// Writes blocks of records with these times, each with its number as its duration.
     fn file(blocks: &[Vec<u64>]) -> Vec<u8> {
         let text = String::new;
-        let session = Session {
+        let session = RecordedSession {
             created_unix_ms: 0,
             client: text(),
             driver: text(),

@@ -56,15 +56,15 @@ struct Request {
 const _: () = assert!(size_of::<Request>() == 0x10 && core::mem::offset_of!(Request, allocate) == 8);
 
 /// The control area of a processor.
-struct Place {
+struct AreaOfProcessor {
     /// Null if the processor has no area.
     words: AtomicPtr<AtomicU64>,
     of_kernel: AtomicBool,
 }
 
 /// The control areas of all processors, by index.
-static PLACES: [Place; PROCESSOR_WORDS * 64] =
-    [const { Place { words: AtomicPtr::new(core::ptr::null_mut()), of_kernel: AtomicBool::new(false) } }; _];
+static AREAS: [AreaOfProcessor; PROCESSOR_WORDS * 64] =
+    [const { AreaOfProcessor { words: AtomicPtr::new(core::ptr::null_mut()), of_kernel: AtomicBool::new(false) } }; _];
 
 /// Number of words in the shortest layout.
 const LEAST_WORDS: usize = Layout::V62.size() / 8;
@@ -78,7 +78,7 @@ const MAX_WORDS: usize = Layout::V1903.size() / 8;
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn word(word: u8) -> Option<&'static AtomicU64> {
-    let words = PLACES.get(processors::current().as_usize())?.words.load(Ordering::Acquire);
+    let words = AREAS.get(processors::current().as_usize())?.words.load(Ordering::Acquire);
     let index = usize::from(word);
     if words.is_null() || index >= LEAST_WORDS {
         return None;
@@ -99,7 +99,7 @@ pub fn word(word: u8) -> Option<&'static AtomicU64> {
 /// At most APC_LEVEL.
 pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.into(), address: 0 };
-    let place = PLACES.get(processor.as_usize()).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
+    let place = AREAS.get(processor.as_usize()).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
     let worker = Worker::new().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES))?;
     let mut made = Err(refused(STATUS_INSUFFICIENT_RESOURCES));
     worker.run(&mut || {
@@ -129,7 +129,7 @@ pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlA
 /// # IRQL
 /// At most APC_LEVEL.
 pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
-    let place = PLACES.get(processor.as_usize()).ok_or(STATUS_INVALID_PARAMETER)?;
+    let place = AREAS.get(processor.as_usize()).ok_or(STATUS_INVALID_PARAMETER)?;
     // Allocated first: if this fails, the area remains and can be freed later.
     let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
     let words = place.words.swap(core::ptr::null_mut(), Ordering::AcqRel);

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::GuardedCpu;
-use pmu::lvt_pmi::{self, Place};
+use pmu::lvt_pmi::{self, EntryLocation};
 use wdk_sys::ntddk::{MmMapIoSpaceEx, MmUnmapIoSpace};
 use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, STATUS_INSUFFICIENT_RESOURCES};
 use x86_defs::local_apic::{XAPIC_LVT_PERFORMANCE, XAPIC_PAGE_SIZE};
@@ -55,8 +55,8 @@ fn address(page: u64) -> PVOID {
 /// Below DISPATCH_LEVEL.
 pub fn open(cpu: &impl GuardedCpu) -> Result<(), NTSTATUS> {
     let state = match lvt_pmi::place(cpu).ok_or(STATUS_NOT_SUPPORTED)? {
-        Place::Register => REGISTER,
-        Place::Page(physical) => map(physical)?,
+        EntryLocation::Register => REGISTER,
+        EntryLocation::Page(physical) => map(physical)?,
     };
     STATE.store(state, Ordering::Release);
     Ok(())

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use protocol::SampleRecord;
 use recording::{
-    Block, EncodedBlock, Methods, Process, ReadError, Reader, SampleStack, Session, StackTree, Summary, Writer,
+    Block, EncodedBlock, Methods, Process, ReadError, Reader, RecordedSession, SampleStack, StackTree, Summary, Writer,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -90,7 +90,7 @@ fn read<'a>(
 /// What a recording says, independently of the division into blocks and of the numbers of stacks.
 #[derive(Debug, PartialEq)]
 enum Content {
-    Session(Session),
+    Session(RecordedSession),
     Process(Process),
     Methods(Methods),
     Sample(SampleRecord, SampleStack),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
-use recording::{DebugFile, Module, Process, RecordedEvent, Session, Summary, Writer};
+use recording::{DebugFile, Module, Process, RecordedEvent, RecordedSession, Summary, Writer};
 use tempfile::TempDir;
 
 use super::*;
@@ -39,7 +39,7 @@ fn folder(modes: u32, samples: &[u64]) -> TempDir {
 fn folder_with(dll: Module, modes: u32, samples: &[u64]) -> TempDir {
     let event =
         RecordedEvent { source: 25, name: "TotalCycles".to_owned(), modes, interval: 1000, frequency: 0, core_type: 0 };
-    let session = Session {
+    let session = RecordedSession {
         created_unix_ms: 1_767_225_600_000,
         client: "0.1.0".to_owned(),
         driver: "0.1.0".to_owned(),

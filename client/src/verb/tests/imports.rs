@@ -22,11 +22,11 @@ const CORE: &str = r#"{ "Events": [
 const METRICS: &str = r#"{ "Metrics": [ { "MetricName": "IPC", "Formula": "a / b" } ] }"#;
 
 /// A checkout of perfmon, and a cache.
-struct Place {
+struct PerfmonFolder {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl PerfmonFolder {
     fn new() -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
         place.write("mapfile.csv", MAP);
@@ -83,7 +83,7 @@ impl Place {
 
 #[test]
 fn imported_events_have_descriptions_and_newer_ones_can_be_named() {
-    let place = Place::new();
+    let place = PerfmonFolder::new();
     assert!(place.on_skylake("list socket").outcome.is_err(), "nothing is imported yet");
     let imported = place.import();
     assert!(
@@ -113,7 +113,7 @@ fn imported_events_have_descriptions_and_newer_ones_can_be_named() {
 
 #[test]
 fn a_driver_counts_a_newer_event_on_the_counters_of_its_file() {
-    let place = Place::new();
+    let place = PerfmonFolder::new();
     place.import().outcome.unwrap();
     let mut driver = FakeDriver::default();
     driver.info.signature = 0x0005_06E3;
@@ -127,7 +127,7 @@ fn a_driver_counts_a_newer_event_on_the_counters_of_its_file() {
 
 #[test]
 fn a_failed_import_changes_nothing() {
-    let place = Place::new();
+    let place = PerfmonFolder::new();
     place.import().outcome.unwrap();
     let stored = place.stored().unwrap();
     place.write("mapfile.csv", "a\nGenuineIntel-6-5E,V1,/../../x,core\n");
@@ -146,7 +146,7 @@ fn a_malformed_file_is_left_out_and_told_with_its_place() {
         ("SKL/events/skylake_core.json", "{ \"Events\": [\n{]}", "skylake_core.json, line 2: "),
         ("SKL/metrics/skylake_metrics.json", "[", "skylake_metrics.json, line 1: EOF"),
     ] {
-        let place = Place::new();
+        let place = PerfmonFolder::new();
         place.write(file, text);
         let run = place.import();
         assert!(run.outcome.is_ok() && place.stored().is_some(), "{}", run.err);
@@ -157,7 +157,7 @@ fn a_malformed_file_is_left_out_and_told_with_its_place() {
 
 #[test]
 fn a_damaged_cache_is_reported_with_what_to_do() {
-    let place = Place::new();
+    let place = PerfmonFolder::new();
     place.import().outcome.unwrap();
     let file = fs::read_dir(place.cache()).unwrap().next().unwrap().unwrap().path();
     fs::write(&file, "{\"format\": 1,\n!").unwrap();
@@ -167,7 +167,7 @@ fn a_damaged_cache_is_reported_with_what_to_do() {
 }
 
 /// Returns the events of an account and of the machine in the folders `account` and `machine` of a place.
-fn both(place: &Place, volume: &FakeVolume, account: &str) -> EventCache {
+fn both(place: &PerfmonFolder, volume: &FakeVolume, account: &str) -> EventCache {
     let machine = place.folder.path().join("machine");
     EventCache::new(Some((machine, Arc::new(volume.clone()))), Some(place.folder.path().join(account)))
 }
@@ -175,11 +175,11 @@ fn both(place: &Place, volume: &FakeVolume, account: &str) -> EventCache {
 /// Reproduces the service of the agent and the elevated account of Administrator Protection, which have other profiles.
 #[test]
 fn an_elevated_import_is_for_every_account_and_another_for_this_one_alone() {
-    let (place, volume) = (Place::new(), FakeVolume::default());
+    let (place, volume) = (PerfmonFolder::new(), FakeVolume::default());
     let folder = place.folder.path().to_str().unwrap();
-    let import = |account| Place::run_with(both(&place, &volume, account), &["events", "import", folder], &[]);
+    let import = |account| PerfmonFolder::run_with(both(&place, &volume, account), &["events", "import", folder], &[]);
     let finds = |account| {
-        let update = Place::run_with(both(&place, &volume, account), &["events", "update", "--json"], &[]);
+        let update = PerfmonFolder::run_with(both(&place, &volume, account), &["events", "update", "--json"], &[]);
         update.json()["events"] == 2
     };
 
@@ -207,9 +207,9 @@ fn an_elevated_import_is_for_every_account_and_another_for_this_one_alone() {
 
 #[test]
 fn events_of_the_machine_that_a_user_could_have_written_are_not_used() {
-    let (place, volume) = (Place::new(), FakeVolume::default());
+    let (place, volume) = (PerfmonFolder::new(), FakeVolume::default());
     let folder = place.folder.path().to_str().unwrap();
-    let import = || Place::run_with(both(&place, &volume, "alice"), &["events", "import", folder], &[]);
+    let import = || PerfmonFolder::run_with(both(&place, &volume, "alice"), &["events", "import", folder], &[]);
     import().outcome.unwrap();
     let finds = |account: &str| both(&place, &volume, account).load().unwrap().is_some();
     assert!(finds("service"));
@@ -236,11 +236,11 @@ fn events_of_the_machine_that_a_user_could_have_written_are_not_used() {
 
 #[test]
 fn agent_check_reads_what_the_service_will_read() {
-    let (place, volume) = (Place::new(), FakeVolume::default());
+    let (place, volume) = (PerfmonFolder::new(), FakeVolume::default());
     place.write("agent.toml", "[counting]\nevents = [\"{cycles,newer.than_this:u}\"]\n");
     let config = place.folder.path().join("agent.toml");
     let folder = place.folder.path().to_str().unwrap();
-    let run = |words: &[&str]| Place::run_with(both(&place, &volume, "alice"), words, &[]);
+    let run = |words: &[&str]| PerfmonFolder::run_with(both(&place, &volume, "alice"), words, &[]);
     let check = || run(&["agent", "check", "--config", config.to_str().unwrap()]);
     check().outcome.unwrap(); // Nothing is imported: whether the machine has the event, only its driver knows.
     volume.state().is_limited = true;

@@ -10,7 +10,7 @@ use protocol::{
     EventRequest, LostRecord, PauseKind, PauseRecord, PreciseKind, SampleRecord, SamplesRequest, StartHeader, StopKind,
     StopRecord, UNKNOWN,
 };
-use recording::{Block, Count, KERNEL, Process, Reader, Session, Summary};
+use recording::{Block, Count, KERNEL, Process, Reader, RecordedSession, Summary};
 use zerocopy::FromBytes;
 
 use super::*;
@@ -71,7 +71,7 @@ impl Bench {
 struct LoadedRecording(Vec<Block>);
 
 impl LoadedRecording {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &RecordedSession {
         let Some(Block::Session(session)) = self.0.first() else { panic!("{:?}", self.0) };
         session
     }

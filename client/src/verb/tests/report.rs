@@ -10,7 +10,7 @@ use protocol::{
     CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, SampleRecord,
     StopKind, StopRecord, UNKNOWN,
 };
-use recording::{Count, DebugFile, KERNEL, Kept, Module, Process, RecordedEvent, Session, Summary, Writer};
+use recording::{Count, DebugFile, KERNEL, Kept, Module, Process, RecordedEvent, RecordedSession, Summary, Writer};
 use tempfile::TempDir;
 
 use super::*;
@@ -19,7 +19,7 @@ pub(super) const APP: u64 = 0x1_4000_0000;
 pub(super) const NTDLL: u64 = 0x7FF8_0000_0000;
 pub(super) const NT: u64 = 0xFFFF_F800_0000_0000;
 
-pub(super) fn session() -> Session {
+pub(super) fn session() -> RecordedSession {
     let event = |source, name: &str, modes, interval, frequency| RecordedEvent {
         source,
         name: name.to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn session() -> Session {
         frequency,
         core_type: 0,
     };
-    Session {
+    RecordedSession {
         created_unix_ms: 1_767_225_600_000,
         client: "0.1.0".to_owned(),
         driver: "0.1.0".to_owned(),
@@ -270,7 +270,7 @@ fn precise() -> File {
         frequency: 0,
         core_type: 0,
     };
-    let session = Session {
+    let session = RecordedSession {
         batch: 16,
         core_types: Vec::new(),
         events: vec![

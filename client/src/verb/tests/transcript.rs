@@ -16,7 +16,7 @@ use protocol::{
     CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, SampleRecord, SourceRecord, StopKind,
     StopRecord, area,
 };
-use recording::{Count, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
+use recording::{Count, KERNEL, Module, Process, RecordedEvent, RecordedSession, Summary, Writer};
 
 use super::*;
 use crate::cli::usage;
@@ -83,7 +83,7 @@ fn recording() -> Vec<u8> {
         frequency,
         core_type: 0,
     };
-    let session = Session {
+    let session = RecordedSession {
         created_unix_ms: 1_767_225_600_000,
         client: "0.1.0".to_owned(),
         driver: "0.1.0".to_owned(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::event::{Counters, Encoding, Event, Extra, Precision, Register};
+use crate::event::{Counters, Encoding, Event, EventExtra, Precision, Register};
 use crate::row;
 
 /// Maximum length of a description, in characters.
@@ -115,7 +115,7 @@ pub fn parse(value: &Value) -> Result<ImportedEvent, String> {
             }
         },
         alone: flag("TakenAlone")? && registers.is_empty(),
-        extra: if registers.is_empty() { None } else { Some(Extra { registers, value: one("MSRValue")? }) },
+        extra: if registers.is_empty() { None } else { Some(EventExtra { registers, value: one("MSRValue")? }) },
         deprecated: flag("Deprecated")?,
         successor: None,
         period: one("SampleAfterValue")?,

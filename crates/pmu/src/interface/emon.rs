@@ -38,7 +38,9 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, Place, SavedMsrs};
+use crate::state::{
+    self, Active, CounterRegisters, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs,
+};
 
 pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use microarchitecture::Microarchitecture;
@@ -184,15 +186,15 @@ impl Emon {
 
 impl Counters for Emon {
     #[inline]
-    fn place(self, counter: u8) -> Place {
+    fn place(self, counter: u8) -> CounterRegisters {
         match self.number(counter) {
-            Some(number) => Place {
+            Some(number) => CounterRegisters {
                 register: IA32_FIXED_CTR0.at(number),
                 control: IA32_FIXED_CTR_CTRL,
                 index: perfmon::RDPMC_FIXED | u32::from(number),
                 missing_bits: self.capabilities.fixed_missing_bits(),
             },
-            None => Place {
+            None => CounterRegisters {
                 register: self.bank().counters.at(counter),
                 control: self.bank().select(counter),
                 index: u32::from(counter),

@@ -24,7 +24,9 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::Wanted;
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, Place, SavedMsrs};
+use crate::state::{
+    self, Active, CounterRegisters, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs,
+};
 
 use assignment::Layout;
 use sources::{Event, Unit};
@@ -330,7 +332,7 @@ impl ProfileInterface for NetBurst {
                 cpu.wrmsr(event.unit.escr(column), escr(event, state, thread).into_bits());
                 let register = MSR_BPU_COUNTER0.at(number);
                 let control = MSR_BPU_CCCR0.at(number);
-                let place = Place { register, control, index: number.into(), missing_bits: 64 - WIDTH };
+                let place = CounterRegisters { register, control, index: number.into(), missing_bits: 64 - WIDTH };
                 if let Some(started) = cpu_counters.pmu.started(counter) {
                     started.start(place, state);
                 }

@@ -12,7 +12,9 @@ use super::Enabled;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::state::{self, CounterSet, CounterState, CpuCounters, PerCpuPmu, Place, StartedCounter, upper_of};
+use crate::state::{
+    self, CounterRegisters, CounterSet, CounterState, CpuCounters, PerCpuPmu, StartedCounter, upper_of,
+};
 
 /// Registers of the bank.
 #[derive(Debug, Clone, Copy)]
@@ -243,7 +245,7 @@ pub fn readback_ok(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
 /// Maps counters to their registers.
 pub trait Counters: Copy {
     /// Returns the registers of a counter.
-    fn place(self, counter: u8) -> Place;
+    fn place(self, counter: u8) -> CounterRegisters;
 
     /// Accesses the registers of a counter, which stands still, for the first time.
     fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8) -> Result<(), Fault> {
@@ -308,8 +310,8 @@ const UPPER: u64 = 0xFFFF;
 
 impl Counters for Bank {
     #[inline]
-    fn place(self, counter: u8) -> Place {
-        Place {
+    fn place(self, counter: u8) -> CounterRegisters {
+        CounterRegisters {
             register: self.counter(counter),
             control: self.select(counter),
             index: u32::from(counter),

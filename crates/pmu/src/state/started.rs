@@ -9,7 +9,7 @@ use crate::cpu::{Cpu, Msr};
 
 /// Registers of one counter.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct CounterRegisters {
     /// The MSR that loads it.
     pub register: Msr,
     /// The MSR that lets it count.
@@ -67,7 +67,7 @@ impl StartedCounter {
     }
 
     /// Notes how the counter is loaded again: at its start, with its state.
-    pub(crate) fn start(&self, place: Place, state: CounterState) {
+    pub(crate) fn start(&self, place: CounterRegisters, state: CounterState) {
         self.register.store(place.register.address(), Ordering::Relaxed);
         self.control.store(place.control.address(), Ordering::Relaxed);
         self.index.store(place.index, Ordering::Relaxed);

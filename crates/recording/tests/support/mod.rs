@@ -8,7 +8,7 @@ use std::ops::Range;
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{
     Block, Count, DebugFile, Disturbed, KERNEL, Method, Methods, MissingStack, Module, Process, ReadError, Reader,
-    RecordedEvent, Session, StackEnd, StackId, StackNode, StackNodes, StackTree, Summary, Writer,
+    RecordedEvent, RecordedSession, StackEnd, StackId, StackNode, StackNodes, StackTree, Summary, Writer,
 };
 
 /// Size of the file header in bytes.
@@ -18,8 +18,8 @@ pub const FILE_HEADER: usize = 16;
 pub const BLOCK_HEADER: usize = 24;
 
 /// Returns a session with one event on two processors.
-pub fn session() -> Session {
-    Session {
+pub fn session() -> RecordedSession {
+    RecordedSession {
         created_unix_ms: 1_790_000_000_000,
         client: "0.1.0".into(),
         driver: "0.1.0".into(),

@@ -1,7 +1,7 @@
 //! The session of recordings that no machine made.
 
 use protocol::modes;
-use recording::{RecordedEvent, Session};
+use recording::{RecordedEvent, RecordedSession};
 
 /// The source of the event, and its interval.
 pub const SOURCE: u32 = 25;
@@ -10,8 +10,8 @@ pub const INTERVAL: u32 = 100_003;
 pub const CLOCK: u64 = 10_000_000;
 
 /// Returns a session that sampled cycles on these processors.
-pub fn session(processors: u32) -> Session {
-    Session {
+pub fn session(processors: u32) -> RecordedSession {
+    RecordedSession {
         created_unix_ms: 1_767_225_600_000,
         client: "0.1.0".to_owned(),
         driver: "0.1.0".to_owned(),

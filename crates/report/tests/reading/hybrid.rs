@@ -1,6 +1,6 @@
 //! Recordings of a hybrid: samples of two core types are never in one sum.
 
-use recording::{Block, CoreTypeProcessors, Session};
+use recording::{Block, CoreTypeProcessors, RecordedSession};
 use report::{Column, Contents, Filter, SampledSource, Table, firefox, samples_csv, timeline};
 use std::io::Cursor;
 
@@ -16,7 +16,7 @@ fn recording() -> Vec<u8> {
         name: name.to_owned(),
         processors: vec![processor],
     };
-    let session = Session { core_types: vec![of(CORE, "cpu_core", 0), of(ATOM, "cpu_atom", 1)], ..session() };
+    let session = RecordedSession { core_types: vec![of(CORE, "cpu_core", 0), of(ATOM, "cpu_atom", 1)], ..session() };
     let on = |processor, source, interval| protocol::CounterSample { processor, ..sample(source, 8, APP, interval) };
     let samples =
         vec![on(0, CYCLES, 100).into(), on(1, CYCLES, 7).into(), on(1, CYCLES, 7).into(), on(0, MISSES, 3).into()];

@@ -9,7 +9,9 @@ use protocol::{
     BRANCHES, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
     PreciseKind, PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, UNKNOWN, modes,
 };
-use recording::{Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, StackTree, Summary, Writer};
+use recording::{
+    Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, RecordedSession, StackTree, Summary, Writer,
+};
 use report::{Contents, Detail, Filter, SampleWeight, SymbolFinder, SymbolIndex, Table, TableRow, Total};
 
 /// The sources TotalCycles (EMON interface) and BranchMispredictions.
@@ -21,8 +23,8 @@ pub const APP: u64 = 0x1_4000_0000;
 pub const NTDLL: u64 = 0x7FF8_0000_0000;
 pub const NT: u64 = 0xFFFF_F800_0000_0000;
 
-pub fn session() -> Session {
-    Session {
+pub fn session() -> RecordedSession {
+    RecordedSession {
         processor: "Example Processor".to_owned(),
         computer: Some("WS1".to_owned()),
         command: vec!["C:\\app\\app.exe".to_owned(), "--fast".to_owned()],
@@ -148,7 +150,7 @@ pub fn file(blocks: &[Block]) -> Vec<u8> {
 }
 
 /// Writes a file with these blocks between this session and the summary.
-pub fn file_of(session: &Session, blocks: &[Block]) -> Vec<u8> {
+pub fn file_of(session: &RecordedSession, blocks: &[Block]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), session).unwrap();
     let mut tree = StackTree::default();
     for block in blocks {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
-use events::{Counters, Encoding, Event, Extra, Precision, Register, row};
+use events::{Counters, Encoding, Event, EventExtra, Precision, Register, row};
 use serde::Deserialize;
 
 use super::{ERRATA, ERRATA_HEADER, MAP, MAP_HEADER};
@@ -151,7 +151,7 @@ fn metrics(table: &str, events: &[Event]) -> Vec<Event> {
 /// encoding.
 fn table(mut events: Vec<Event>) -> String {
     events.sort_by(|one, other| one.name.cmp(&other.name));
-    let mut current: BTreeMap<(Encoding, Option<Extra>), String> = BTreeMap::new();
+    let mut current: BTreeMap<(Encoding, Option<EventExtra>), String> = BTreeMap::new();
     for event in events.iter().filter(|event| !event.deprecated) {
         current.entry((event.encoding, event.extra.clone())).or_insert_with(|| event.name.clone());
     }
@@ -193,7 +193,7 @@ fn intel(fields: [&str; 15]) -> Result<Event> {
     };
     let registers: Vec<Register> = msrs.iter().enumerate().map(register).collect::<Result<_>>()?;
     let first = registers.first().copied();
-    let extra = if registers.is_empty() { None } else { Some(Extra { registers, value: hexadecimal(value)? }) };
+    let extra = if registers.is_empty() { None } else { Some(EventExtra { registers, value: hexadecimal(value)? }) };
     let event = Event {
         name: name.to_owned(),
         encoding: Encoding {

@@ -41,7 +41,7 @@ fn a_page_has_the_shares_of_the_report() {
 /// `record -a` has no command.
 #[test]
 fn a_recording_of_all_processes_is_named_so_with_and_without_a_cut() {
-    let mut writer = Writer::new(Vec::new(), &Session { command: Vec::new(), ..session() }).unwrap();
+    let mut writer = Writer::new(Vec::new(), &RecordedSession { command: Vec::new(), ..session() }).unwrap();
     for process in processes() {
         writer.process(&process).unwrap();
     }
