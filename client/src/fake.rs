@@ -43,8 +43,8 @@ pub use self::shared::Shared;
 use self::threads::FakeThread;
 pub use self::trace::FakeTrace;
 pub use self::volume::FakeVolume;
-use crate::machine::known_work::{CALLS, Function, KnownWork};
-use crate::machine::topology::Topology;
+use crate::system::known_work::{CALLS, Function, KnownWork};
+use crate::system::topology::Topology;
 use crate::system::{
     AgentService, CodeIntegrity, LoadedModule, ProcessSource, ServiceBody, System, VolumeUser, WindowsVersion, win32,
 };

@@ -23,6 +23,7 @@ mod budget;
 mod collecting;
 mod fetching;
 mod joining;
+mod progress;
 mod scanning;
 mod tracing;
 mod writing;
@@ -47,6 +48,7 @@ pub use self::collecting::StackCollector;
 pub use self::fetching::sampled;
 use self::fetching::{FetchState, Fetcher, SampleReceiver};
 use self::joining::StackedSamples;
+use self::progress::Progress;
 use self::scanning::{Receivers, Scanner, Sightings};
 use self::tracing::RunningTrace;
 pub use self::tracing::{TraceResult, Tracing};
@@ -58,7 +60,6 @@ use crate::exit::Exit;
 use crate::processes::Processes;
 use crate::system::{ProcessSource, System};
 use crate::terminal::output::OutputError;
-use crate::terminal::progress::Progress;
 
 /// Time between two looks at the command, at Ctrl-C and at the observer.
 const POLL: Duration = Duration::from_millis(50);

@@ -1,5 +1,8 @@
 //! What the client needs from Windows.
 
+pub mod known_work;
+pub mod topology;
+
 use std::any::Any;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,8 +17,8 @@ use halprof::protected::Volume;
 use halprof::{Device, ServiceState};
 use serde::Serialize;
 
-use crate::machine::known_work::{CALLS, Function, KnownWork};
-use crate::machine::topology::Topology;
+use crate::system::known_work::{CALLS, Function, KnownWork};
+use crate::system::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
 /// A running process.

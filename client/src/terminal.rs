@@ -1,4 +1,4 @@
-//! What a user sees: text, tables, colors and the progress of a command on a terminal, and JSON for programs.
+//! What a user sees: text, tables, colors and the progress of reading on a terminal, and JSON for programs.
 
 pub mod color;
 pub mod columns;
@@ -6,5 +6,4 @@ pub mod document;
 pub mod format;
 pub mod id;
 pub mod output;
-pub mod progress;
 pub mod read_progress;

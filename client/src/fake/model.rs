@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 
 use super::event::FakeEvent;
 use super::scheduling::FakeThreads;
-use crate::machine::known_work::{BRANCHES, CALLS, Function, INSTRUCTIONS, KnownWork};
+use crate::system::known_work::{BRANCHES, CALLS, Function, INSTRUCTIONS, KnownWork};
 use crate::trace::raw::HALPROF;
 
 /// Instructions retired and branches retired, also those of NetBurst and of AMD (SDM Vol. 3B, tables of events; PPR,

@@ -16,7 +16,7 @@ use scheduler::{
 
 use super::model::{BRANCHES_RETIRED, ModelMachine, RETIRED, addresses_of};
 use super::scheduling::FakeThreads;
-use crate::machine::known_work::{BRANCHES, INSTRUCTIONS, KnownWork};
+use crate::system::known_work::{BRANCHES, INSTRUCTIONS, KnownWork};
 
 /// The thread of the client.
 const THREAD: ThreadId = ThreadId(1);
@@ -42,7 +42,7 @@ impl scheduler::Processors for Processors<'_> {
             let is_it = |(event, umask, _): &&EventCount| (*event, *umask) == (selected.event, selected.umask);
             events.iter().find(is_it).map_or(0, |(.., count)| *count * model.accuracy / 1_000)
         });
-        let ip = addresses_of(crate::machine::known_work::Function::First).start;
+        let ip = addresses_of(crate::system::known_work::Function::First).start;
         let interrupted = Interrupted { ip, process: std::process::id(), thread: 1, mode: interrupted };
         model.machine.deliver(&model.engine(), processor, &interrupted);
     }

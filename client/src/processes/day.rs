@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Seek};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use protocol::{CounterSample, SampleRecord};
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{RecordedSession, Summary, Writer};
 use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 
@@ -38,6 +38,10 @@ impl Running {
     }
 }
 
+fn module(base: u64, path: String) -> LoadedModule {
+    LoadedModule { base, size: 0x1000, path: path.into() }
+}
+
 fn name(number: u64) -> String {
     format!("p{number}.exe")
 }
@@ -57,8 +61,8 @@ impl ProcessSource for Running {
     fn modules(&self, id: u32) -> io::Result<Vec<LoadedModule>> {
         let number = self.with(|running| running.get(&id).map(|(number, _)| *number));
         let number = number.ok_or(io::ErrorKind::NotFound)?;
-        let common = (1..COMMON).map(|dll| crate::fake::module(dll << 32, &format!("no/dll{dll}.dll")));
-        Ok(common.chain([crate::fake::module(PROGRAM, &format!("no/{}", name(number)))]).collect())
+        let common = (1..COMMON).map(|dll| module(dll << 32, format!("no/dll{dll}.dll")));
+        Ok(common.chain([module(PROGRAM, format!("no/{}", name(number)))]).collect())
     }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
@@ -113,8 +117,20 @@ impl Day {
     /// Samples the program of each process.
     fn sample(&mut self, running: &BTreeMap<u32, (u64, u64)>, time: u64) {
         for (id, (number, _)) in running {
-            let Ok(protocol::Record::Sample(one)) = crate::fake::sample(*id, time).parse() else { panic!() };
-            self.samples.push(CounterSample { ip: PROGRAM + 0x10, ..one }.into());
+            let sample = CounterSample {
+                time,
+                ip: PROGRAM + 0x10,
+                process: *id,
+                thread: 8,
+                processor: 0,
+                event: 0x13,
+                interval: 65_536,
+                kind: CounterKind::Sample,
+                mode: Mode::User,
+                pebs_sequence: 0,
+                cookie: 0,
+            };
+            self.samples.push(sample.into());
             *self.truth.entry((*id, name(*number), name(*number))).or_default() += 1;
         }
     }

@@ -16,7 +16,7 @@ use windows_sys::Win32::System::WindowsProgramming::THREAD_PRIORITY_ERROR_RETURN
 
 use super::convert::succeeded;
 use super::known_work::{execute_here, stay_on};
-use crate::machine::known_work::{Function, KnownWork};
+use crate::system::known_work::{Function, KnownWork};
 
 /// Less than a millisecond, after which the thread ends if it was asked to.
 const PIECE: KnownWork = KnownWork { function: Function::Second, iterations: 100_000 };

@@ -1,4 +1,4 @@
-//! The loops of [`crate::machine::known_work`], their callers, and the processor that executes them.
+//! The loops of [`crate::system::known_work`], their callers, and the processor that executes them.
 
 #![expect(unsafe_code, reason = "calls to Windows, and functions in assembly")]
 
@@ -17,7 +17,7 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use super::convert::succeeded;
-use crate::machine::known_work::{CALLS, Function, KnownWork};
+use crate::system::known_work::{CALLS, Function, KnownWork};
 
 /// Bytes of a function's instructions: six of 4, then 3, 2 and 1.
 const LENGTH: u64 = 30;

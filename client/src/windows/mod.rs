@@ -38,8 +38,8 @@ use halprof::windows::{
 };
 use halprof::{Device, SERVICE, ServiceState};
 
-use crate::machine::known_work::{CALLS, Function, KnownWork};
-use crate::machine::topology::Topology;
+use crate::system::known_work::{CALLS, Function, KnownWork};
+use crate::system::topology::Topology;
 use crate::system::{
     AgentService, CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, ServiceBody, System, VolumeUser,
     WindowsVersion,

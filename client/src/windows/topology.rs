@@ -7,7 +7,7 @@ use std::io;
 use windows_sys::Win32::Foundation::ERROR_INSUFFICIENT_BUFFER;
 use windows_sys::Win32::System::SystemInformation::{GetLogicalProcessorInformationEx, RelationAll};
 
-use crate::machine::topology::{Topology, relations};
+use crate::system::topology::{Topology, relations};
 
 /// Returns the core and the package of every processor.
 pub fn query() -> io::Result<Topology> {

@@ -9,9 +9,9 @@ use protocol::{EventRequest, ProcessorSet, Record, StartHeader, modes};
 
 use super::{Check, ROUNDS, SelftestError, Unit, Verdict};
 use crate::error::Error;
-use crate::machine::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
 use crate::recorder::Buffers;
 use crate::system::System;
+use crate::system::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
 use crate::terminal::format::real;
 
 /// Iterations of the work that is counted.

@@ -15,7 +15,7 @@ use protocol::{flags, modes};
 use super::tester::{ITERATIONS, NO_SOURCE, TOLERANCE, Tester};
 use super::{Check, OF_LONG_SLICE, OF_SWITCHED_THREAD, OF_THREAD, ROUNDS, Unit, Verdict};
 use crate::error::Error;
-use crate::machine::known_work::{Function, INSTRUCTIONS, KnownWork};
+use crate::system::known_work::{Function, INSTRUCTIONS, KnownWork};
 use crate::terminal::format::{counted, real};
 
 /// If Windows drops high bits of what a slice counted, it drops a multiple of this. A slice is the time between two

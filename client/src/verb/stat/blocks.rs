@@ -14,8 +14,8 @@ use crate::counts::count_metric::{self, Metric};
 use crate::counts::requested_metrics::{MetricValue, Metrics};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::machine::topology::CorePlace;
 use crate::system::System;
+use crate::system::topology::CorePlace;
 
 /// Why processors cannot be put together.
 #[derive(Debug, ThisError)]

@@ -6,7 +6,7 @@ use protocol::{EventRequest, StartHeader};
 
 use super::*;
 use crate::fake::core_type_record;
-use crate::machine::topology::{CorePlace, Topology};
+use crate::system::topology::{CorePlace, Topology};
 
 const SKYLAKE: u32 = 0x0005_06E3;
 const ALDER_LAKE: u32 = 0x0009_0672;
