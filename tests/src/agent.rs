@@ -3,20 +3,22 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::ops::RangeInclusive;
-use std::process::Child;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use bench_protocol::TraceScript;
 
 use crate::lab::Lab;
-
-/// The longest wait for what the agent does within a second or two.
-const LIMIT: Duration = Duration::from_secs(30);
+use crate::start::{REPEATS, never_began};
+use crate::{HANG_LIMIT, wait_for};
 
 const RUN: [&str; 4] = ["agent", "run", "--config", "C:\\agent.toml"];
+
+/// What the agent says before the address of its endpoint.
+const ENDPOINT: &str = "metrics at http://";
 
 /// A running agent, which is killed when this is dropped.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Agent {
     /// The program cannot be started, or does not say where its metrics are.
     pub fn start(lab: &Lab, configuration: &str, port: u16) -> Result<Self> {
         configure(lab, configuration, port)?;
-        Self::watch(lab.client_watched(&RUN)?)
+        Self::watch(|| Ok(lab.client_command(&RUN)))
     }
 
     /// As [`start`](Self::start) with a free port, and with the stand-in for Event Tracing for Windows.
@@ -50,13 +52,25 @@ impl Agent {
     /// As `start`.
     pub fn start_traced(lab: &Lab, script: &TraceScript, configuration: &str) -> Result<Self> {
         configure(lab, configuration, 0)?;
-        Self::watch(lab.traced_client_watched(script, &RUN)?)
+        Self::watch(|| lab.traced_client_command(script, &RUN))
     }
 
-    fn watch(mut child: Child) -> Result<Self> {
-        let lines = lines_of(child.stderr.take().context("no standard error")?);
-        let mut agent = Self { child, address: String::new(), lines };
-        let line = agent.says("metrics at http://")?;
+    /// Starts the command, again if it never began, and reads where its metrics are.
+    fn watch(command: impl Fn() -> Result<Command>) -> Result<Self> {
+        let start = || {
+            let mut child = command()?.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+            let lines = lines_of(child.stderr.take().context("no standard error")?);
+            // Without a line, the program has ended or hangs.
+            let first = lines.recv_timeout(HANG_LIMIT).ok();
+            let ended = if first.is_none() { child.try_wait()? } else { None };
+            Ok((Self { child, address: String::new(), lines }, first, ended))
+        };
+        let is_silent = |(_, first, ended): &(Self, Option<String>, Option<ExitStatus>)| {
+            ended.is_some_and(|status| never_began(status.code(), first.is_none()))
+        };
+        let (mut agent, first, ended) = REPEATS.start("client.exe agent run", is_silent, start)?;
+        let first = first.with_context(|| format!("client.exe agent run said nothing: {ended:?}"))?;
+        let line = if first.contains(ENDPOINT) { first } else { agent.says(ENDPOINT).context(first)? };
         agent_address(&line).with_context(|| line.clone())?.clone_into(&mut agent.address);
         Ok(agent)
     }
@@ -102,18 +116,12 @@ impl Agent {
     }
 
     fn waits_for(&self, name: &str, expected: RangeInclusive<f64>) -> Result<()> {
-        let end = Instant::now() + LIMIT;
-        loop {
+        wait_for(|| {
             let text = self.scrape()?;
             let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
-            if value.is_some_and(|value| expected.contains(&value)) {
-                return Ok(());
-            }
-            if Instant::now() > end {
-                bail!("{name} is not in {expected:?}: {text}");
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
+            let is_so = value.is_some_and(|value| expected.contains(&value));
+            if is_so { Ok(()) } else { bail!("{name} is not in {expected:?}: {text}") }
+        })
     }
 }
 
@@ -130,7 +138,7 @@ pub fn configure(lab: &Lab, configuration: &str, port: u16) -> Result<()> {
 /// Returns the address of the endpoint that an agent's line or log names.
 #[must_use]
 pub fn agent_address(text: &str) -> Option<&str> {
-    text.split("metrics at http://").nth(1)?.split('/').next()
+    text.split(ENDPOINT).nth(1)?.split('/').next()
 }
 
 /// Returns the lines that a program writes, from a thread that reads them.
@@ -146,7 +154,7 @@ pub fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 /// # Errors
 /// There is none in time.
 pub fn line_with(lines: &Receiver<String>, text: &str) -> Result<String> {
-    let end = Instant::now() + LIMIT;
+    let end = Instant::now() + HANG_LIMIT;
     let mut others = Vec::new();
     loop {
         match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
@@ -163,7 +171,7 @@ pub fn line_with(lines: &Receiver<String>, text: &str) -> Result<String> {
 /// The server does not answer.
 pub fn get(address: &str, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_read_timeout(Some(HANG_LIMIT))?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;

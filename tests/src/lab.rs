@@ -1,11 +1,10 @@
 //! The lab: Wine with shim.sys loaded, and the connection to the model.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -15,8 +14,9 @@ use bench_protocol::{DsWrites, THREAD_SCRIPT, TRACE_SCRIPT, ThreadLedger, Thread
 use crate::event_access;
 use crate::probe::Probe;
 use crate::program::ProgramOutput;
-use crate::start_with_retries;
-use crate::wine::{Wine, artifacts};
+use crate::start::{self, REPEATS, never_began, start_with_retries};
+use crate::wait_until;
+use crate::wine::{Wine, artifacts, line};
 use crate::workload::Workload;
 
 /// Under Wine, services of one load-order group share a process. This is the driver's group, so that the lab shares its
@@ -171,7 +171,7 @@ impl Lab {
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
     pub fn client(&self, arguments: &[&str]) -> Result<ProgramOutput> {
-        Self::run_client(|| self.wine.program(&self.client, arguments), arguments)
+        self.wine.run(&self.client, arguments)
     }
 
     /// Runs client.exe with the stand-in for Event Tracing for Windows, and waits until it exits.
@@ -188,12 +188,7 @@ impl Lab {
     /// The program cannot be started or does not end. An exit code is not an error.
     pub fn run_traced(&self, client: &str, script: &TraceScript, arguments: &[&str]) -> Result<ProgramOutput> {
         let launched = self.traced_program(client, script)?;
-        let command = || {
-            let mut command = launched();
-            command.args(arguments);
-            command
-        };
-        Self::run_client(command, arguments)
+        start::run(&line(client, arguments), || Ok(with(launched(), arguments)))
     }
 
     /// Returns a function that makes commands which run a Windows program, given by its path on Linux, with the
@@ -210,22 +205,17 @@ impl Lab {
         })
     }
 
-    /// Returns a function that makes commands which run a Windows program, given by its path on Linux, with the
-    /// stand-in for thread profiling: the lab schedules its threads on its processors.
-    ///
-    /// # Errors
-    /// The folder of the stand-in is not set.
-    pub fn scheduled_program(&self, program: &str, script: &ThreadScript) -> Result<impl Fn() -> Command> {
+    /// Returns a command that runs a Windows program, given by its path on Linux, with the stand-in for thread
+    /// profiling: the lab schedules its threads on its processors.
+    fn scheduled_program(&self, program: &str, script: &ThreadScript, arguments: &[&str]) -> Result<Command> {
         let (launcher, script) = (artifacts()?.join("launcher.exe"), serde_json::to_string(script)?);
-        Ok(move || {
-            let mut command = self.wine.program(&launcher.to_string_lossy(), &[program]);
-            command.env(THREAD_SCRIPT, &script);
-            command
-        })
+        let mut command = self.wine.program(&launcher.to_string_lossy(), &[program]);
+        command.args(arguments).env(THREAD_SCRIPT, script);
+        Ok(command)
     }
 
-    /// Runs a [`scheduled_program`](Self::scheduled_program) and waits until it exits. Returns its output and what each
-    /// of its threads executed.
+    /// Runs a Windows program, given by its path on Linux, and waits until it exits. The lab schedules its threads on its
+    /// processors, by the stand-in for thread profiling. Returns its output and what each of its threads executed.
     ///
     /// # Errors
     /// The program cannot be started or does not end, or the connection to the lab is lost. An exit code is not an
@@ -236,13 +226,10 @@ impl Lab {
         script: &ThreadScript,
         arguments: &[&str],
     ) -> Result<(ProgramOutput, Vec<ThreadLedger>)> {
-        self.wire.take_ledgers()?;
-        let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
-        let line = format!("{name} {}", arguments.join(" "));
-        let ran = {
-            let launched = self.scheduled_program(program, script)?;
-            ProgramOutput::run(launched().args(arguments), line)?
-        };
+        let ran = start::run(&line(program, arguments), || {
+            self.wire.take_ledgers()?;
+            self.scheduled_program(program, script, arguments)
+        })?;
         Ok((ran, self.wire.take_ledgers()?))
     }
 
@@ -256,18 +243,6 @@ impl Lab {
             self.wire.set_interrupt_sites(processor, &sites)?;
         }
         Ok(self.wire.set_stacks(stacks)?)
-    }
-
-    fn run_client(command: impl Fn() -> Command, arguments: &[&str]) -> Result<ProgramOutput> {
-        let line = format!("client.exe {}", arguments.join(" "));
-        let ran = ProgramOutput::run(&mut command(), line.clone())?;
-        // The client never fails without a message. On a busy machine, Wine sometimes ends a program before it begins.
-        // The program is then started again, and a message is printed.
-        if (ran.code, ran.out.as_str(), ran.err.as_str()) != (1, "", "") {
-            return Ok(ran);
-        }
-        eprintln!("trying again: {line} did not start");
-        ProgramOutput::run(&mut command(), line)
     }
 
     /// Returns how often code has been interrupted on all processors since the interrupt sites were set, by its
@@ -295,30 +270,84 @@ impl Lab {
         ran.success().map(|_| ())
     }
 
-    /// Starts client.exe and does not wait for it.
+    /// Starts client.exe, which goes on beside the test with an input that stays open, and waits until it has begun.
     ///
     /// # Errors
-    /// The program cannot be started.
-    pub fn client_running(&self, arguments: &[&str]) -> Result<Child> {
-        spawn(self.wine.program(&self.client, arguments), Stdio::null())
+    /// The program cannot be started, or ends before.
+    ///
+    /// # Panics
+    /// It does not begin, with `otherwise`.
+    pub fn client_running(
+        &mut self,
+        arguments: &[&str],
+        otherwise: &str,
+        mut has_begun: impl FnMut(&mut Self) -> bool,
+    ) -> Result<Child> {
+        let command = |lab: &Self| Ok(lab.client_command(arguments));
+        self.start_beside(&line(&self.client, arguments), command, otherwise, |lab, _| has_begun(lab))
     }
 
-    /// Starts client.exe, whose standard error the caller reads.
+    /// As [`run_scheduled`](Self::run_scheduled) for a program that goes on beside the test until its input is closed.
+    /// Waits until it has begun, which `has_begun` knows from the lab and from the output so far.
     ///
     /// # Errors
-    /// The program cannot be started.
-    pub fn client_watched(&self, arguments: &[&str]) -> Result<Child> {
-        spawn(self.wine.program(&self.client, arguments), Stdio::piped())
+    /// The program cannot be started, or ends before.
+    ///
+    /// # Panics
+    /// It does not begin, with `otherwise`.
+    pub fn scheduled_running(
+        &mut self,
+        program: &str,
+        script: &ThreadScript,
+        arguments: &[&str],
+        otherwise: &str,
+        has_begun: impl FnMut(&mut Self, &str) -> bool,
+    ) -> Result<Child> {
+        let command = |lab: &Self| lab.scheduled_program(program, script, arguments);
+        self.start_beside(&line(program, arguments), command, otherwise, has_begun)
     }
 
-    /// As [`client_watched`](Self::client_watched), with the stand-in for Event Tracing for Windows.
+    fn start_beside(
+        &mut self,
+        line: &str,
+        command: impl Fn(&Self) -> Result<Command>,
+        otherwise: &str,
+        mut has_begun: impl FnMut(&mut Self, &str) -> bool,
+    ) -> Result<Child> {
+        // A pipe would have to be read as long as the program runs.
+        let output = self.wine.drive_c("lab/output.txt");
+        let said = || fs::read_to_string(&output).unwrap_or_default();
+        let start = || {
+            let file = File::create(&output)?;
+            let mut child = command(self)?.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file).spawn()?;
+            let mut ended = None;
+            wait_until(otherwise, || {
+                has_begun(self, &said()) || {
+                    ended = child.try_wait().ok().flatten();
+                    ended.is_some()
+                }
+            });
+            Ok((child, ended))
+        };
+        let is_silent = |(_, ended): &(Child, Option<ExitStatus>)| {
+            ended.is_some_and(|status| never_began(status.code(), said().is_empty()))
+        };
+        let (child, ended) = REPEATS.start(line, is_silent, start).with_context(|| format!("cannot start {line}"))?;
+        ensure!(ended.is_none(), "{line} has ended before: {ended:?}\n{}", said());
+        Ok(child)
+    }
+
+    /// Returns a command that runs client.exe.
+    pub(crate) fn client_command(&self, arguments: &[&str]) -> Command {
+        self.wine.program(&self.client, arguments)
+    }
+
+    /// As [`client_command`](Self::client_command), with the stand-in for Event Tracing for Windows.
     ///
     /// # Errors
-    /// The program cannot be started.
-    pub fn traced_client_watched(&self, script: &TraceScript, arguments: &[&str]) -> Result<Child> {
-        let mut command = self.traced_program(&self.client, script)?();
-        command.args(arguments);
-        spawn(command, Stdio::piped())
+    /// The folder of the stand-in is not set.
+    pub(crate) fn traced_client_command(&self, script: &TraceScript, arguments: &[&str]) -> Result<Command> {
+        Ok(with(self.traced_program(&self.client, script)?(), arguments))
     }
 
     /// Starts probe.exe, which sends arbitrary requests to the driver.
@@ -466,6 +495,7 @@ impl Lab {
     }
 }
 
-fn spawn(mut command: Command, err: Stdio) -> Result<Child> {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(err).spawn().context("cannot start client.exe")
+fn with(mut command: Command, arguments: &[&str]) -> Command {
+    command.args(arguments);
+    command
 }

@@ -8,7 +8,7 @@ use std::env;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 mod agent;
 mod c_program;
@@ -20,6 +20,7 @@ mod pe;
 mod probe;
 mod program;
 mod requests;
+mod start;
 mod storm;
 mod walk;
 mod wine;
@@ -56,30 +57,33 @@ pub const fn thousands(count: u64) -> u64 {
     count / 1_000
 }
 
-/// Waits until it is so.
+/// What does not happen within this time hangs, however busy the machine is.
+pub const HANG_LIMIT: Duration = Duration::from_mins(2);
+
+/// Waits until `look` succeeds, and returns its result.
 ///
-/// # Panics
-/// After two minutes, with `otherwise`: whatever does not happen by then hangs, however busy the machine is.
-pub fn wait_until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
-    const LIMIT: Duration = Duration::from_mins(2);
+/// # Errors
+/// The last error, after [`HANG_LIMIT`].
+pub fn wait_for<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    const LONGEST_PAUSE: Duration = Duration::from_millis(50);
     let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < LIMIT, "{otherwise}");
-        sleep(Duration::from_millis(5));
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match look() {
+            Err(_) if begun.elapsed() < HANG_LIMIT => sleep(pause),
+            result => return result,
+        }
+        pause = LONGEST_PAUSE.min(2 * pause);
     }
 }
 
-/// Starts something, up to three times. On a busy machine Wine sometimes ends a program before it begins; that is
-/// printed.
-fn start_with_retries<T>(start: impl Fn() -> Result<T>) -> Result<T> {
-    const TRIES: usize = 3;
-    for _ in 1..TRIES {
-        match start() {
-            Ok(started) => return Ok(started),
-            Err(error) => eprintln!("trying again: {error:#}"),
-        }
-    }
-    start()
+/// Waits until it is so.
+///
+/// # Panics
+/// After [`HANG_LIMIT`], with `otherwise`.
+pub fn wait_until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
+    let waited = wait_for(|| if is_so() { Ok(()) } else { bail!("it is not so") });
+    assert!(waited.is_ok(), "{otherwise}");
 }
 
 /// Returns the cases to test: all of them in the soak, otherwise the first `usual`. The cases must be in order of

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::start_with_retries;
+use crate::start::start_with_retries;
 
 /// How long an answer may take: far more than any request needs, far less than a hung test run.
 const TIME_LIMIT: Duration = Duration::from_mins(1);

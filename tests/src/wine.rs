@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use wine_prefix::Prefix;
 
 use crate::program::ProgramOutput;
+use crate::start;
 
 /// Returns the folder with halprof.sys, client.exe and the files of the lab, which `cargo xtask` passes in the
 /// environment.
@@ -105,10 +106,14 @@ impl Wine {
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<ProgramOutput> {
-        let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
-        let line = format!("{name} {}", arguments.join(" "));
-        ProgramOutput::run(&mut self.program(program, arguments), line)
+        start::run(&line(program, arguments), || Ok(self.program(program, arguments)))
     }
+}
+
+/// Returns a command line with the name of the program alone.
+pub fn line(program: &str, arguments: &[&str]) -> String {
+    let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
+    format!("{name} {}", arguments.join(" "))
 }
 
 impl Drop for Wine {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use bench_protocol::{InterruptSite, SiteStack};
 use serde::Deserialize;
 
-use crate::start_with_retries;
+use crate::start::start_with_retries;
 
 /// Share of the interrupts in each function by [`Workload::interrupt_sites`], in percent. The remainder is in the
 /// kernel.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use bench_protocol::TraceScript;
 use clap::Parser;
 use cpuid_dumps::CpuIdentity;
@@ -41,8 +41,9 @@ fn run(Arguments { processor, command }: &Arguments) -> Result<ExitCode> {
     let folder = commands(&lab)?;
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([folder.clone()].into_iter().chain(env::split_paths(&path)))?;
-    let installed = Command::new(folder.join("client")).arg("install").status().context("cannot start the client")?;
-    ensure!(installed.success(), "the driver cannot be installed");
+    let client = package()?.join("client.exe");
+    let installed = lab.run_traced(&client.to_string_lossy(), &TraceScript::default(), &["install"])?.success()?;
+    print!("{}{}", installed.out, installed.err);
 
     let shell = env::var("SHELL").unwrap_or_else(|_| "sh".to_owned());
     let (program, arguments) = command.split_first().unwrap_or((&shell, &[]));

@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use tests::{Agent, Lab, agent_address, artifacts, configure, get};
+use tests::{Agent, Lab, agent_address, artifacts, configure, get, wait_until};
 
 const COUNTING: &str = "[counting]\nevents = [\"TotalIssues\"]\ninterval = \"1s\"\n";
 const ISSUES: &str = "halprof_events_total{event=\"TotalIssues\"}";
@@ -107,9 +105,7 @@ fn uninstall(lab: &Lab) -> String {
 
 /// Waits until a log has this text.
 fn says(log: &Path, text: &str) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !fs::read_to_string(log).is_ok_and(|log| log.contains(text)) {
-        assert!(Instant::now() < end, "no {text} in {:?}", fs::read_to_string(log));
-        sleep(Duration::from_millis(100));
-    }
+    wait_until(&format!("no {text} in {}", log.display()), || {
+        fs::read_to_string(log).is_ok_and(|log| log.contains(text))
+    });
 }

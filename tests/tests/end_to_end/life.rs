@@ -117,8 +117,8 @@ fn killing_a_client_during_stat_frees_its_counters() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let hang = ["stat", "-e", "TotalIssues,TotalCycles", "--", "cmd", "/c", "pause"];
-    let mut child = lab.client_running(&hang).unwrap();
-    wait_for_enabled_counters(&mut lab, 4);
+    let counts = |lab: &mut Lab| lab.enabled_counters().unwrap() == 4;
+    let mut child = lab.client_running(&hang, "not 4 count", counts).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     wait_for_enabled_counters(&mut lab, 0);

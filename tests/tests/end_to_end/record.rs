@@ -7,7 +7,7 @@ use std::path::Path;
 
 use recording::JoinedFile;
 use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
-use tests::{Lab, SHARES, artifacts, wait_until};
+use tests::{Lab, SHARES, artifacts};
 
 use crate::life::wait_for_enabled_counters;
 
@@ -127,9 +127,9 @@ fn a_killed_recording_keeps_every_complete_block() {
     let arguments = ["record", "-a", "--duration", "30", "-e", "TotalIssues@1M", "-o", "C:\\halprof.rec"];
     let file = lab.wine().drive_c("halprof.rec");
     let _ = std::fs::remove_file(&file); // left by an earlier test
-    let mut client = lab.client_running(&arguments).unwrap();
     // A few hundred samples.
-    wait_until("nothing is written", || std::fs::metadata(&file).map_or(0, |file| file.len()) >= 32 << 10);
+    let has_begun = |_: &mut Lab| std::fs::metadata(&file).map_or(0, |file| file.len()) >= 32 << 10;
+    let mut client = lab.client_running(&arguments, "nothing is written", has_begun).unwrap();
     client.kill().unwrap();
     client.wait().unwrap();
     wait_for_enabled_counters(&mut lab, 0);
@@ -169,10 +169,9 @@ fn only_the_end_of_a_recording_is_kept() {
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
     let arguments = ["record", "-a", "--duration", "4", "--keep-last", "1", "-o", "C:\\halprof.rec"];
-    let mut client = lab.client_running(&arguments).unwrap();
     let file = lab.wine().drive_c("halprof.rec");
     let part = |number| file.with_file_name(format!("halprof.rec.part{number}"));
-    wait_until("there is one part", || part(2).exists());
+    let mut client = lab.client_running(&arguments, "there is one part", |_| part(2).exists()).unwrap();
     // It is read while it is written.
     let contents = Contents::read(JoinedFile::open(&file).unwrap(), Detail::default()).unwrap();
     assert!(contents.damage.is_some() && contents.sample_counts.latest().is_some());

@@ -1,9 +1,8 @@
 //! The bench schedules the threads of an unmodified program on its processors, and stands in for Windows' thread
 //! profiling. The test configures and programs the counters as a driver does.
 
-use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use bench_protocol::{Accounting, HandleTarget, Refusal, Scheduling, ThreadLedger, ThreadScript, UserRdpmc};
 use protocol::{Code, EventRequest, GroupReply, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags, modes};
@@ -262,13 +261,8 @@ fn requests_arrive_on_the_processor_of_the_calling_thread() {
 
 /// Starts a program with a thread that profiles, and waits until it does.
 fn leave(lab: &mut Lab, arguments: &[&str]) -> Child {
-    let mut command = lab.scheduled_program(&program(), &script(unkind(1))).unwrap()();
-    let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("it does not profile", || {
-        assert!(child.try_wait().unwrap().is_none(), "it has ended");
-        lab.wire.hardware_counters().unwrap().profiling > 0
-    });
-    child
+    let profiles = |lab: &mut Lab, _: &str| lab.wire.hardware_counters().unwrap().profiling > 0;
+    lab.scheduled_running(&program(), &script(unkind(1)), arguments, "it does not profile", profiles).unwrap()
 }
 
 #[test]
@@ -359,13 +353,10 @@ fn the_driver_configures_counters_that_windows_switches_with_the_thread() {
 
 /// Starts a program that takes these steps and then hangs, and waits until it does.
 fn hanging(lab: &mut Lab, steps: &[String]) -> Child {
-    let mut command = lab.scheduled_program(&program(), &script(unkind(1))).unwrap()();
-    command.args(["steps", r"\\.\halprof"]).args(steps).arg("hang").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line.trim_end(), "hanging", "after {steps:?}");
-    child
+    let arguments = ["steps", r"\\.\halprof"].into_iter().chain(steps.iter().map(String::as_str)).chain(["hang"]);
+    let arguments: Vec<&str> = arguments.collect();
+    let hangs = |_: &mut Lab, said: &str| said.trim_end() == "hanging";
+    lab.scheduled_running(&program(), &script(unkind(1)), &arguments, &format!("after {steps:?}"), hangs).unwrap()
 }
 
 #[test]
