@@ -214,8 +214,8 @@ impl Lab {
         Ok(command)
     }
 
-    /// Runs a Windows program, given by its path on Linux, and waits until it exits. The lab schedules its threads on its
-    /// processors, by the stand-in for thread profiling. Returns its output and what each of its threads executed.
+    /// Runs a Windows program, given by its path on Linux, and waits until it exits. The lab schedules its threads on
+    /// its processors, by the stand-in for thread profiling. Returns its output and what each of its threads executed.
     ///
     /// # Errors
     /// The program cannot be started or does not end, or the connection to the lab is lost. An exit code is not an
