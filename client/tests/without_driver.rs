@@ -22,7 +22,7 @@ fn last_line(bytes: &[u8]) -> String {
 
 #[test]
 fn a_dump_comes_from_a_file_or_from_standard_input() {
-    let dump = cpuid_dumps::find("nehalem-920").unwrap().dump;
+    let dump = cpuid_dumps::find("nehalem-920").unwrap().dump();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(dump.as_bytes()).unwrap();
     let path = file.path().to_str().unwrap();

@@ -162,7 +162,7 @@ mod tests {
             which in any::<prop::sample::Index>(),
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
         ) {
-            let mut bytes = which.get(cpuid_dumps::all()).dump.as_bytes().to_vec();
+            let mut bytes = which.get(cpuid_dumps::all()).dump().as_bytes().to_vec();
             for (place, byte) in damage {
                 let place = place.index(bytes.len());
                 bytes[place] = byte;

@@ -1,7 +1,7 @@
 //! Prints the CPUID leaves of the first processor in a dump, one line each.
 //!
 //! ```text
-//! cargo run -p cpuid-dump --example leaves -- lab/cpuid-dumps/identities/alder-lake-12900k.cpuid
+//! cargo run -p cpuid-dump --example leaves -- lab/cpuid-dumps/identities.cpuid
 //! cpuid -1 -r | cargo run -p cpuid-dump --example leaves
 //! ```
 

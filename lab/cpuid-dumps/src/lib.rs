@@ -1,5 +1,5 @@
 //! Processor identities: the CPUID leaves of real processors and of made-up edge cases, each with the profile interface
-//! that must be selected for it. Each has a file in `identities/` and a row in the table.
+//! that must be selected for it. Each has a section of `identities.cpuid` and a row in the table.
 
 #![forbid(unsafe_code)]
 
@@ -8,19 +8,17 @@ mod debug_store;
 mod table;
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, OnceLock};
 
 use cpuid_dump::Dump;
 
 /// A processor.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuIdentity {
-    /// Its name; the file is `identities/<name>.cpuid`.
+    /// Its name, which is the heading of its section in `identities.cpuid`.
     pub name: &'static str,
     /// Whether the leaves were read from a processor. Otherwise they are made up.
     pub real: bool,
-    /// The text of the file, which also states the origin of the leaves.
-    pub dump: &'static str,
     /// The expected outcome.
     pub expected: Expected,
     /// The name of the identity of the processors with odd numbers, on a machine with two kinds of processors.
@@ -50,20 +48,27 @@ pub struct Expected {
 }
 
 impl CpuIdentity {
-    /// Returns the CPUID leaves. The file is parsed once in a process.
+    /// Returns its section of the file, which also states the origin of the leaves.
+    #[must_use]
+    pub fn dump(&self) -> &'static str {
+        self.section().text
+    }
+
+    /// Returns the CPUID leaves. They are parsed once in a process.
     ///
     /// # Panics
-    /// Never: a test parses every file.
+    /// Never: a test parses every section.
     #[must_use]
     pub fn cpuid(&self) -> &'static Dump {
-        static PARSED: LazyLock<Mutex<HashMap<usize, &Dump>>> = LazyLock::new(Mutex::default);
-        let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
-        // The text is never freed, so that its address stands for it.
-        parsed.entry(self.dump.as_ptr().addr()).or_insert_with(|| {
-            #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test parses every one")]
-            let dump = Dump::parse(self.dump).expect("the file of an identity is a CPUID dump");
-            Box::leak(Box::new(dump))
-        })
+        let Section { text, parsed } = self.section();
+        #[expect(clippy::expect_used, reason = "the file is part of the crate, and a test parses every section")]
+        parsed.get_or_init(|| Dump::parse(text).expect("the section of an identity is a CPUID dump"))
+    }
+
+    fn section(&self) -> &'static Section {
+        static SECTIONS: LazyLock<HashMap<&str, Section>> = LazyLock::new(|| sections().collect());
+        #[expect(clippy::expect_used, reason = "the file is part of the crate, and a test finds every identity in it")]
+        SECTIONS.get(self.name).expect("every identity has a section")
     }
 
     /// Returns whether the cores of this processor have two threads whose counters disturb each other: Sandy Bridge to
@@ -143,6 +148,26 @@ impl CpuIdentity {
         let other = if number % 2 == 1 { self.odd_processors } else { None };
         other.and_then(find).unwrap_or(self)
     }
+}
+
+/// The CPUID leaves of an identity.
+struct Section {
+    text: &'static str,
+    parsed: OnceLock<Dump>,
+}
+
+/// Returns the sections of the file with their headings, which are lines that begin with `## `.
+fn sections() -> impl Iterator<Item = (&'static str, Section)> {
+    let sections = include_str!("../identities.cpuid").split("\n## ").skip(1);
+    sections.filter_map(|section| {
+        let (name, text) = section.split_once('\n')?;
+        Some((name.trim_end(), Section { text, parsed: OnceLock::new() }))
+    })
+}
+
+/// Returns the headings of the file.
+pub fn headings() -> impl Iterator<Item = &'static str> {
+    sections().map(|(name, _)| name)
 }
 
 /// One identity for each generation of counters in processors that run 64-bit Windows, by vendor and age.

@@ -64,13 +64,7 @@ const PENTIUM: Expected = older(
 
 macro_rules! identity {
     ($real:literal, $name:literal, $expected:expr) => {
-        CpuIdentity {
-            name: $name,
-            real: $real,
-            dump: include_str!(concat!("../identities/", $name, ".cpuid")),
-            expected: $expected,
-            odd_processors: None,
-        }
+        CpuIdentity { name: $name, real: $real, expected: $expected, odd_processors: None }
     };
 }
 

@@ -14,7 +14,7 @@ fn diagnose(dump: &[u8]) -> Run {
 }
 
 fn text(name: &str) -> String {
-    run_anywhere("diagnose --cpuid -", cpuid_dumps::find(name).unwrap().dump.as_bytes()).out
+    run_anywhere("diagnose --cpuid -", cpuid_dumps::find(name).unwrap().dump().as_bytes()).out
 }
 
 /// Dump of an Intel processor with four general counters and the seven architectural events.
@@ -25,8 +25,9 @@ CPUID 0000000A: 07300403-00000000-00000000-00000603
 
 #[test]
 fn diagnose_matches_the_expectation_of_every_dump() {
-    for CpuIdentity { name, dump, expected, .. } in cpuid_dumps::all() {
-        let json = diagnose(dump.as_bytes()).json();
+    for identity in cpuid_dumps::all() {
+        let CpuIdentity { name, expected, .. } = identity;
+        let json = diagnose(identity.dump().as_bytes()).json();
         assert_eq!((&json["windows10"], &json["interface"]), (&json!(expected.windows10), &json!(expected.interface)));
         assert_eq!((&json["counters"], &json["width"]), (&json!(expected.counters), &json!(expected.width)), "{name}");
         let sources = json["sources"].as_array().unwrap();
@@ -113,7 +114,7 @@ fn the_leaves_of_counters_and_of_the_core_type_are_shown() {
     for text in [core, atom, plain] {
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
     }
-    let json = diagnose(cpuid_dumps::find("lunar-lake-288v").unwrap().dump.as_bytes()).json();
+    let json = diagnose(cpuid_dumps::find("lunar-lake-288v").unwrap().dump().as_bytes()).json();
     assert_eq!((&json["core_type"], &json["hybrid"]), (&json!("cpu_core"), &json!(true)));
     assert_eq!(json["leaf_23"]["counters"], json!([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
 }
@@ -123,7 +124,7 @@ fn the_workarounds_of_a_dump_are_named() {
     let text = text("skylake-sp-tsx-derived");
     assert!(text.contains("\nWorkaround      counter 3 is left to the microcode of TSX\n"), "{text}");
     let errata = |name: &str| -> Vec<Value> {
-        let json = diagnose(cpuid_dumps::find(name).unwrap().dump.as_bytes()).json();
+        let json = diagnose(cpuid_dumps::find(name).unwrap().dump().as_bytes()).json();
         json["workarounds"]
             .as_array()
             .unwrap()
@@ -149,7 +150,7 @@ fn raw(dump: &str) -> String {
 #[test]
 fn every_form_and_encoding_of_a_dump_gives_the_same_diagnosis() {
     for name in ["arrow-lake-245k", "zen4-7700x", "hyperv-root-6300u"] {
-        let dump = cpuid_dumps::find(name).unwrap().dump;
+        let dump = cpuid_dumps::find(name).unwrap().dump();
         let wanted = diagnose(dump.as_bytes()).out;
         let subleaf_first = dump.lines().fold(String::new(), |mut text, line| {
             match line.split_once(" [SL ").and_then(|(head, tail)| Some((head.split_once(':')?, tail))) {
@@ -177,7 +178,7 @@ fn every_form_and_encoding_of_a_dump_gives_the_same_diagnosis() {
 
 #[test]
 fn the_first_of_two_processors_is_used() {
-    let [intel, amd] = ["core2-e5200", "zen-1800x"].map(|name| cpuid_dumps::find(name).unwrap().dump);
+    let [intel, amd] = ["core2-e5200", "zen-1800x"].map(|name| cpuid_dumps::find(name).unwrap().dump());
     assert_eq!(diagnose([intel, amd].concat().as_bytes()).json()["vendor"], "GenuineIntel");
     assert_eq!(diagnose([amd, intel].concat().as_bytes()).json()["vendor"], "AuthenticAMD");
 }
@@ -241,7 +242,7 @@ fn sources_of_other_families_are_counted_and_not_listed() {
 #[test]
 fn sources_of_an_unknown_model_are_counted_and_not_listed() {
     // Model 30h of family 1Ah.
-    let dump = cpuid_dumps::find("zen5-9800x3d").unwrap().dump.replace("00B40F40", "00B30F00");
+    let dump = cpuid_dumps::find("zen5-9800x3d").unwrap().dump().replace("00B40F40", "00B30F00");
     let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
     assert!(text.contains("8 of 218 sources can be used"), "{text}");
     assert!(text.contains("\n210 are not known for this processor's model"), "{text}");
@@ -258,7 +259,7 @@ fn a_diagnosis_without_counters_has_the_reason_and_a_remedy() {
     const KVM: &str = "KVM gives this virtual machine no counters";
     /// EBX of leaf 0x40000003, with and without CpuManagement.
     const AS_GUEST: (&str, &str) = ("-002BB9FF-", "-002BA9FF-");
-    let dump = |name: &str| cpuid_dumps::find(name).unwrap().dump.to_owned();
+    let dump = |name: &str| cpuid_dumps::find(name).unwrap().dump().to_owned();
     for (dump, blocker) in [
         (dump("hyperv-root-6300u"), Some((ROOT, "msinfo32"))),
         (dump("intel-hyperv-masked"), Some((ROOT, "msinfo32"))),
@@ -446,7 +447,7 @@ fn live_needs_the_driver_and_takes_no_dump() {
 fn an_unknown_model_is_named_by_diagnose_and_info() {
     let of = |identity: &str, from: &str, to: &str| {
         let found = cpuid_dumps::find(identity).unwrap();
-        run_anywhere("diagnose --cpuid -", found.dump.replace(from, to).as_bytes()).out
+        run_anywhere("diagnose --cpuid -", found.dump().replace(from, to).as_bytes()).out
     };
     let intels = "unknown to this version: its counters are those of CPUID\n";
     let amds = "unknown to this version: cycles, instructions and branches only\n";
@@ -471,7 +472,7 @@ fn an_unknown_model_is_named_by_diagnose_and_info() {
 #[test]
 fn vmware_counts_the_hypervisor_with_some_events_and_diagnose_says_so() {
     let text = |identity: &str| {
-        let dump = cpuid_dumps::find(identity).unwrap().dump;
+        let dump = cpuid_dumps::find(identity).unwrap().dump();
         run_anywhere("diagnose --cpuid -", dump.as_bytes()).out
     };
     assert!(text("vmware-6700k").contains("all else VMware too"));
@@ -486,7 +487,7 @@ fn diagnose_and_info_expect_no_counters_of_an_emulator() {
     assert!(emulated.contains("none of them counts.\n\n") && emulated.contains(what), "{emulated}");
     assert!(!emulated.contains("can be used") && !emulated.contains("CPUID does not show"), "{emulated}");
     assert!(emulated.lines().all(|line| line.len() <= 80), "{emulated}");
-    let json = diagnose(cpuid_dumps::find("qemu-tcg").unwrap().dump.as_bytes()).json();
+    let json = diagnose(cpuid_dumps::find("qemu-tcg").unwrap().dump().as_bytes()).json();
     assert!(json["blocker"]["what"].as_str().is_some_and(|what| what.starts_with("QEMU emulates")), "{json}");
     // An emulated processor of Intel has no leaf 0xA: no counters by CPUID either.
     let intels = EXAMPLE.replace("07300403", "00000000")

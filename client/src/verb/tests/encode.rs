@@ -3,7 +3,7 @@
 use super::*;
 
 fn on(processor: &str, event: &str) -> Run {
-    let dump = cpuid_dumps::find(processor).unwrap().dump;
+    let dump = cpuid_dumps::find(processor).unwrap().dump();
     run_anywhere(&format!("encode {event} --cpuid - --json"), dump.as_bytes())
 }
 
@@ -71,7 +71,7 @@ fn the_name_of_a_row_of_stat_and_the_interval_of_record_are_left_out() {
 #[test]
 fn the_errata_of_the_makers_files_are_named() {
     let run = |verb: &str| {
-        let dump = cpuid_dumps::find("haswell-4710mq").unwrap().dump;
+        let dump = cpuid_dumps::find("haswell-4710mq").unwrap().dump();
         run_anywhere(&format!("{verb} --cpuid -"), dump.as_bytes())
     };
     let found = run("encode mem_load_uops_retired.l3_hit").out;
@@ -106,7 +106,7 @@ fn the_errata_of_the_makers_files_are_named() {
 fn events_in_user_mode_alone_are_shown_with_the_counters_that_count_them() {
     let low = json!([0, 1, 2, 3]);
     let all = json!([0, 1, 2, 3, 4, 5, 6, 7]);
-    let dump = cpuid_dumps::find("broadwell-6950x").unwrap().dump.replace("0A: 07300403", "0A: 07300803");
+    let dump = cpuid_dumps::find("broadwell-6950x").unwrap().dump().replace("0A: 07300403", "0A: 07300803");
     let on = |event: &str| run_anywhere(&format!("encode {event} --cpuid - --json"), dump.as_bytes()).json();
     for (event, counters) in [
         ("cpu/event=0xc4/u", &low),
@@ -184,7 +184,7 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
     let golden_cove = on("alder-lake-p-12900h", "cpu_core/MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128/").json();
     assert_eq!(golden_cove["cores"][0]["extra"], json!({ "msr": "0x3f6", "value": "0x80" }));
     let advice = |processor, event: &str| {
-        let dump = cpuid_dumps::find(processor).unwrap().dump;
+        let dump = cpuid_dumps::find(processor).unwrap().dump();
         let text = run_anywhere(&format!("encode {event} --cpuid -"), dump.as_bytes()).out;
         text.contains("recorded, not counted: .\\client record -e MEM_")
     };
@@ -255,7 +255,7 @@ fn an_unknown_name_has_suggestions_by_word_and_by_spelling() {
 
 #[test]
 fn the_text_has_a_block_for_each_kind_of_cores() {
-    let dump = cpuid_dumps::find("alder-lake-p-12900h").unwrap().dump;
+    let dump = cpuid_dumps::find("alder-lake-p-12900h").unwrap().dump();
     let out = run_anywhere("encode BR_INST_RETIRED.ALL_BRANCHES --cpuid -", dump.as_bytes()).out;
     assert_eq!(
         out,
@@ -300,7 +300,7 @@ fn records_of_architectural_pebs_are_not_promised() {
 #[test]
 fn an_event_with_an_erratum_says_so() {
     let errata = |processor, event| {
-        let dump = cpuid_dumps::find(processor).unwrap().dump;
+        let dump = cpuid_dumps::find(processor).unwrap().dump();
         let text = run_anywhere(&format!("encode {event} --cpuid -"), dump.as_bytes()).out;
         text.lines().find_map(|line| line.strip_prefix("Errata")).map(|rest| rest.trim().to_owned())
     };

@@ -103,7 +103,7 @@ fn each_kind_of_value_reaches_the_driver_with_its_selector() {
 #[test]
 fn encode_shows_the_register_and_its_value_or_why_not() {
     let encoded = |event: &str| {
-        let dump = cpuid_dumps::find("skylake-u-6500u").unwrap().dump;
+        let dump = cpuid_dumps::find("skylake-u-6500u").unwrap().dump();
         run_anywhere(&format!("encode {event} --cpuid - --json"), dump.as_bytes()).json()["cores"][0].clone()
     };
     let reads = encoded(READS);

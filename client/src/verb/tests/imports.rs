@@ -75,7 +75,7 @@ impl PerfmonFolder {
     }
 
     fn on_skylake(&self, line: &str) -> Run {
-        let dump = cpuid_dumps::find("skylake-u-6500u").unwrap().dump;
+        let dump = cpuid_dumps::find("skylake-u-6500u").unwrap().dump();
         let words: Vec<&str> = line.split_whitespace().chain(["--cpuid", "-"]).collect();
         self.run(&words, dump.as_bytes())
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn on(processor: &str, options: &str) -> Run {
-    let dump = cpuid_dumps::find(processor).unwrap().dump;
+    let dump = cpuid_dumps::find(processor).unwrap().dump();
     run_anywhere(&format!("list {options} --cpuid -"), dump.as_bytes())
 }
 
@@ -104,7 +104,7 @@ fn a_search_finds_metrics_by_name_and_group() {
 #[test]
 fn the_json_of_a_metric_has_its_formula_and_groups_of_events() {
     // Leaf 0BH: two threads in a core, and four general counters for each.
-    let dump = cpuid_dumps::find("skylake-u-6500u").unwrap().dump;
+    let dump = cpuid_dumps::find("skylake-u-6500u").unwrap().dump();
     let dump = format!("{dump}\nCPUID 0000000B: 00000001-00000002-00000100-00000000 [SL 00]\n");
     let on = |options: &str| run_anywhere(&format!("list {options} --json --cpuid -"), dump.as_bytes()).json();
     let json = on("bad_spec");

@@ -185,7 +185,7 @@ impl Files {
         fs::write(files.0.path().join("file.rec"), &bytes).unwrap();
         fs::write(files.0.path().join("old.rec"), &bytes[..bytes.len() - 20]).unwrap();
         fs::write(files.0.path().join("text.txt"), "no recording, and no dump").unwrap();
-        fs::write(files.0.path().join("dump.txt"), cpuid_dumps::find("haswell-4710mq").unwrap().dump).unwrap();
+        fs::write(files.0.path().join("dump.txt"), cpuid_dumps::find("haswell-4710mq").unwrap().dump()).unwrap();
         files
     }
 
