@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | object, gimli, addr2line, pdb-addr2line, demanglers | images, PDBs and their names | yes, in `symbols` |
 //! | iced-x86 | machine code | yes, in `annotation` |
-//! | symsrv, with cab | answers of symbol servers, packed files | yes, in `symbol_servers`, with the threads of its runtime |
+//! | ureq, rustls, cab | answers of symbol servers, packed files | yes, in `symbol_servers` |
 //! | authenticode, cms, der, x509-cert | the signature of a driver's file | yes, in the client's `signature` |
 //! | object | the headers of a driver's file | yes, in the client's `driver_file` |
 //! | zstd | blocks of recordings | no: its C code returns errors as numbers, and cannot panic |
@@ -26,12 +26,6 @@ use std::sync::Once;
 thread_local! {
     /// Whether a panic of this thread is caught here, and therefore reported by the caller.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Marks the current thread as one of a library that [`guarded`] work started, and that passes its panics on.
-pub(crate) fn guard_thread() {
-    set_hook();
-    IS_GUARDED.set(true);
 }
 
 /// Calls `work`, and returns a panic of it as an error with its message. What `work` changed can then be inconsistent:

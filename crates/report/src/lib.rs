@@ -77,6 +77,7 @@ mod speedscope;
 mod stack_stats;
 mod sums;
 mod symbol_index;
+mod symbol_path;
 mod symbol_servers;
 mod symbol_stores;
 mod symbols;

@@ -1,73 +1,161 @@
 //! Files from symbol servers and packed files of symbol stores ("Advanced SymSrv Use", Microsoft Learn).
-//!
-//! The crate symsrv knows stores of one tier only. Where a server has two, each of its addresses is extended by the
-//! first tier, and the rest is a store of one.
 
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use symsrv::{CachePath, Error, NtSymbolPathEntry, SymsrvDownloader, get_home_sym_dir};
-use tokio::runtime::{Builder, Runtime};
+use cab::Cabinet;
+use ureq::Agent;
 
 use crate::found_symbol::Reason;
-use crate::guard::{guard_thread, guarded};
-use crate::symbol_stores::{TWO_TIERS, first_tier};
+use crate::guard::guarded;
+use crate::symbol_path::{PathEntry, default_store};
+use crate::symbol_stores::{TWO_TIERS, first_tier, packed_name};
+
+/// Time for the connection to a server.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// Time that a server may be silent. A large file may take longer, as long as parts of it arrive.
+const SILENCE: Duration = Duration::from_mins(1);
 
 /// Gets files from symbol servers, and unpacks those of stores.
 pub(crate) struct SymbolServers {
-    runtime: Runtime,
-    entries: Vec<NtSymbolPathEntry>,
-    servers: SymsrvDownloader,
+    entries: Vec<PathEntry>,
+    agent: Agent,
     /// The addresses of servers with two tiers, after they were asked.
     two_tiers: OnceLock<Vec<String>>,
 }
 
+/// A file in a store with one tier: `NAME/KEY/NAME`, or packed as a cabinet beside it.
+struct StoredFile<'a> {
+    name: &'a str,
+    key: &'a str,
+    packed: Option<String>,
+}
+
+impl<'a> StoredFile<'a> {
+    fn new(name: &'a str, key: &'a str) -> Self {
+        Self { name, key, packed: packed_name(name) }
+    }
+
+    /// Returns the path in a store, as the file `name`.
+    fn path(&self, store: &Path, name: &str) -> PathBuf {
+        store.join(self.name).join(self.key).join(name)
+    }
+
+    /// Returns the address on a server, as the file `name`.
+    fn url(&self, server: &str, name: &str) -> String {
+        format!("{server}/{}/{}/{}", encoded(self.name), encoded(self.key), encoded(name))
+    }
+
+    /// Returns where the unpacked file is in `store`, after it was unpacked from `cabinet`.
+    fn unpack(&self, cabinet: &Path, store: &Path) -> io::Result<PathBuf> {
+        let path = self.path(store, self.name);
+        let mut cabinet = Cabinet::new(BufReader::new(File::open(cabinet)?))?;
+        let first = cabinet.folder_entries().find_map(|folder| folder.file_entries().next());
+        let name = first.map(|entry| entry.name().to_owned()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut content = cabinet.read_file(&name)?;
+        write(&path, |file| io::copy(&mut content, file))?;
+        Ok(path)
+    }
+}
+
 impl SymbolServers {
     /// Creates the access to the servers of a symbol path.
-    ///
-    /// # Errors
-    /// If the system has no resources for the runtime.
-    pub fn new(entries: Vec<NtSymbolPathEntry>) -> io::Result<Self> {
-        // One thread of the runtime waits for the servers, for all workers.
-        let runtime =
-            Builder::new_multi_thread().worker_threads(1).on_thread_start(guard_thread).enable_all().build()?;
-        let servers = downloader(entries.clone());
-        Ok(Self { runtime, entries, servers, two_tiers: OnceLock::new() })
+    pub fn new(entries: Vec<PathEntry>) -> Self {
+        Self::with_patience(entries, CONNECT, SILENCE)
+    }
+
+    fn with_patience(entries: Vec<PathEntry>, connect: Duration, silence: Duration) -> Self {
+        let config = Agent::config_builder()
+            .timeout_connect(Some(connect))
+            .timeout_recv_response(Some(silence))
+            .timeout_per_read(Some(silence))
+            .user_agent(concat!("halprof/", env!("CARGO_PKG_VERSION")));
+        Self { entries, agent: config.build().new_agent(), two_tiers: OnceLock::new() }
     }
 
     /// Returns the path of a file from the servers.
     pub fn file(&self, name: &str, key: &str) -> Result<PathBuf, Reason> {
-        match served(name, || self.runtime.block_on(self.servers.get_file(name, key))) {
-            Err(Reason::NotFound) => self.file_of_two_tiers(name, key),
-            other => other,
-        }
-    }
-
-    fn file_of_two_tiers(&self, name: &str, key: &str) -> Result<PathBuf, Reason> {
-        let servers = self.two_tiers.get_or_init(|| {
-            let urls = self.entries.iter().flat_map(urls).filter(|url| self.has_two_tiers(url));
-            urls.cloned().collect()
-        });
-        if servers.is_empty() {
-            return Err(Reason::NotFound);
-        }
-        let tier = first_tier(name);
-        let in_tier = |entry: &NtSymbolPathEntry| {
-            let NtSymbolPathEntry::Chain { dll, cache_paths, urls } = entry else { return entry.clone() };
-            let urls = urls.iter().filter(|url| servers.contains(url));
-            let urls = urls.map(|url| format!("{}/{tier}", url.trim_end_matches('/'))).collect();
-            NtSymbolPathEntry::Chain { dll: dll.clone(), cache_paths: cache_paths.clone(), urls }
+        let file = StoredFile::new(name, key);
+        let one_tier = || self.find(&file, |server| Some(server.to_owned()));
+        let two_tiers = || {
+            let servers = self.two_tiers();
+            let tier = encoded(&first_tier(name));
+            self.find(&file, |server| servers.iter().any(|one| one == server).then(|| format!("{server}/{tier}")))
         };
-        let servers = downloader(self.entries.iter().map(in_tier).collect());
-        served(name, || self.runtime.block_on(servers.get_file(name, key)))
+        let found = guarded(|| one_tier().or_else(two_tiers));
+        let unreadable = |cause| Reason::Unreadable { path: name.into(), cause };
+        found.map_err(unreadable)?.ok_or(Reason::NotFound)
     }
 
-    /// Asks a server for the file that a store of two tiers has.
-    fn has_two_tiers(&self, url: &str) -> bool {
-        let url = format!("{}/{TWO_TIERS}", url.trim_end_matches('/'));
-        let answer = || self.runtime.block_on(reqwest::get(url)).is_ok_and(|answer| answer.status().is_success());
-        guarded(answer).unwrap_or(false)
+    /// Returns the path of a file of the first entry that has it. `address` returns where the files of a server are.
+    fn find(&self, file: &StoredFile<'_>, address: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        let mut caches: Vec<&Path> = Vec::new();
+        self.entries.iter().find_map(|entry| match entry {
+            PathEntry::Folder(folder) => stored(file, folder, &caches),
+            PathEntry::Cache(folder) => {
+                let found = stored(file, folder, &caches);
+                caches.push(folder);
+                found
+            }
+            PathEntry::Chain { stores, servers } => {
+                let mut before = caches.clone();
+                for store in stores {
+                    if let Some(found) = stored(file, store, &before) {
+                        return Some(found);
+                    }
+                    before.push(store);
+                }
+                servers.iter().filter_map(|server| address(server)).find_map(|server| self.get(file, &server, &before))
+            }
+        })
+    }
+
+    /// Gets a file from a server. The last of `stores` keeps it as it came, the first one as it is read.
+    fn get(&self, file: &StoredFile<'_>, server: &str, stores: &[&Path]) -> Option<PathBuf> {
+        let default = default_store();
+        let (first, last) = match stores {
+            [] => (default.as_deref()?, default.as_deref()?),
+            [first, .., last] => (*first, *last),
+            [only] => (*only, *only),
+        };
+        let whole = file.path(last, file.name);
+        if self.download(&file.url(server, file.name), &whole).is_ok() {
+            keep(&whole, file, file.name, stores);
+            return Some(whole);
+        }
+        let packed_name = file.packed.as_ref()?;
+        let packed = file.path(last, packed_name);
+        self.download(&file.url(server, packed_name), &packed).ok()?;
+        keep(&packed, file, packed_name, stores.get(1..).unwrap_or_default());
+        file.unpack(&packed, first).ok()
+    }
+
+    /// Downloads a file. Nothing is left of an answer that breaks off.
+    fn download(&self, url: &str, path: &Path) -> io::Result<()> {
+        let mut answer = self.agent.get(url).call().map_err(io::Error::other)?;
+        // A body in gzip was unpacked, and its header removed. No server has a reason for another encoding.
+        if answer.headers().contains_key(ureq::http::header::CONTENT_ENCODING) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        write(path, |file| io::copy(&mut answer.body_mut().as_reader(), file))
+    }
+
+    /// Returns the addresses of the servers that have the file that a store of two tiers has. Each is asked once.
+    fn two_tiers(&self) -> &[String] {
+        self.two_tiers.get_or_init(|| {
+            let servers = self.entries.iter().flat_map(|entry| match entry {
+                PathEntry::Chain { servers, .. } => servers.as_slice(),
+                PathEntry::Cache(_) | PathEntry::Folder(_) => &[],
+            });
+            let has_two = |server: &&String| self.agent.get(format!("{server}/{TWO_TIERS}")).call().is_ok();
+            servers.filter(has_two).cloned().collect()
+        })
     }
 
     /// Unpacks the file `name` of a store of one tier, and returns its path. It is kept where those of servers are.
@@ -75,76 +163,79 @@ impl SymbolServers {
     /// # Errors
     /// Why that is impossible.
     pub fn unpack(&self, store: &Path, name: &str, key: &str) -> Result<PathBuf, String> {
-        let cache = self.entries.iter().find_map(downstream_store).map(NtSymbolPathEntry::Cache);
-        let store = downloader(cache.into_iter().chain([NtSymbolPathEntry::LocalOrShare(store.to_owned())]).collect());
-        guarded(|| self.runtime.block_on(store.get_file_no_download(name, key)))?.map_err(|error| error.to_string())
+        let file = StoredFile::new(name, key);
+        let unpack = || {
+            let cache = self.entries.iter().find_map(downstream_store).or_else(default_store);
+            let cache = cache.ok_or("there is no folder to unpack it into")?;
+            let unpacked = file.path(&cache, name);
+            if unpacked.is_file() {
+                return Ok(unpacked);
+            }
+            let packed = file.packed.as_ref().ok_or("it has no name as a packed file")?;
+            file.unpack(&file.path(store, packed), &cache).map_err(|error| error.to_string())
+        };
+        guarded(unpack)?
     }
 }
 
-fn downloader(entries: Vec<NtSymbolPathEntry>) -> SymsrvDownloader {
-    let mut downloader = SymsrvDownloader::new(entries);
-    downloader.set_default_downstream_store(get_home_sym_dir());
-    downloader
+/// Returns the path of a file of a store, unpacked into the first of `caches`; `None` if the store does not have it.
+fn stored(file: &StoredFile<'_>, store: &Path, caches: &[&Path]) -> Option<PathBuf> {
+    let whole = file.path(store, file.name);
+    if whole.is_file() {
+        return Some(whole);
+    }
+    let packed_name = file.packed.as_ref()?;
+    let packed = file.path(store, packed_name);
+    if !packed.is_file() {
+        return None;
+    }
+    keep(&packed, file, packed_name, caches.get(1..).unwrap_or_default());
+    let default = default_store();
+    file.unpack(&packed, caches.first().copied().or(default.as_deref())?).ok()
 }
 
-fn urls(entry: &NtSymbolPathEntry) -> &[String] {
-    match entry {
-        NtSymbolPathEntry::Chain { urls, .. } => urls,
-        NtSymbolPathEntry::Cache(_) | NtSymbolPathEntry::LocalOrShare(_) => &[],
+/// Copies a file, as the file `name`, into stores that do not have it.
+fn keep(path: &Path, file: &StoredFile<'_>, name: &str, stores: &[&Path]) {
+    for store in stores {
+        let copy = file.path(store, name);
+        if copy != path && !copy.exists() {
+            // A store that cannot be written only makes the next search slower.
+            drop(write(&copy, |copy| io::copy(&mut File::open(path)?, copy)));
+        }
     }
 }
 
 /// Returns the folder of an entry in which files are kept that come from elsewhere.
-fn downstream_store(entry: &NtSymbolPathEntry) -> Option<PathBuf> {
+fn downstream_store(entry: &PathEntry) -> Option<PathBuf> {
     match entry {
-        NtSymbolPathEntry::Cache(folder) => Some(folder.clone()),
+        PathEntry::Cache(folder) => Some(folder.clone()),
         // The last store of a chain is the one that files come from.
-        NtSymbolPathEntry::Chain { cache_paths, urls, .. } if cache_paths.len() + urls.len() > 1 => {
-            match cache_paths.first()? {
-                CachePath::Path(folder) => Some(folder.clone()),
-                CachePath::DefaultDownstreamStore => None,
-            }
-        }
-        NtSymbolPathEntry::Chain { .. } | NtSymbolPathEntry::LocalOrShare(_) => None,
+        PathEntry::Chain { stores, servers } if stores.len() + servers.len() > 1 => stores.first().cloned(),
+        PathEntry::Chain { .. } | PathEntry::Folder(_) => None,
     }
 }
 
-/// Returns the path that `get` gets for the file `name`.
-fn served(name: &str, get: impl FnOnce() -> Result<PathBuf, Error>) -> Result<PathBuf, Reason> {
-    match guarded(get) {
-        // A file that no server has is the normal case, and cannot be distinguished from other failures.
-        Ok(found) => found.map_err(|_| Reason::NotFound),
-        Err(failure) => Err(Reason::Unreadable { path: name.into(), cause: failure }),
-    }
+/// Writes a file under another name until it is whole: no reader sees a part of it, and nothing is left of a failure.
+fn write(path: &Path, content: impl FnOnce(&mut File) -> io::Result<u64>) -> io::Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::create_dir_all(folder)?;
+    let part = folder.join(format!("{}-{}.part", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let written = File::create_new(&part).and_then(|mut file| content(&mut file));
+    let renamed = written.and_then(|_| match fs::rename(&part, path) {
+        // Windows renames over no file that is open: another worker, or program, has put it there.
+        Err(_) if path.is_file() => fs::remove_file(&part),
+        other => other,
+    });
+    renamed.inspect_err(|_| drop(fs::remove_file(&part)))
+}
+
+/// Encodes a part of a path for an address (RFC 3986, 2.1 and 3.3).
+fn encoded(part: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    part.bytes().map(one).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_library_that_fails_in_a_thread_of_its_own_is_told_and_the_next_file_is_read() {
-        let servers = SymbolServers::new(Vec::new()).unwrap();
-        let length = |packed: &'static str| {
-            servers.runtime.spawn_blocking(move || packed.strip_prefix("MSCF").expect("a cabinet").len())
-        };
-        let unpack = |packed: &'static str| {
-            served("a.pdb", || match servers.runtime.block_on(length(packed)) {
-                Ok(length) => Ok(PathBuf::from(length.to_string())),
-                Err(error) => Err(Error::JoinError(error.to_string())),
-            })
-        };
-        let panics = |packed: &'static str| {
-            served("a.pdb", || {
-                let length = servers.runtime.block_on(length(packed)).expect("task panicked");
-                Ok(PathBuf::from(length.to_string()))
-            })
-        };
-        assert!(matches!(unpack("MZ"), Err(Reason::NotFound)));
-        let failed = panics("MZ");
-        let Err(Reason::Unreadable { path, cause }) = failed else { panic!("{failed:?}") };
-        assert_eq!(path, Path::new("a.pdb"));
-        assert!(cause.contains("task panicked"), "{cause}");
-        assert_eq!(panics("MSCF1234").unwrap(), Path::new("4"));
-    }
-}
+mod tests;

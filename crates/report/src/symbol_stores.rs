@@ -4,9 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use symsrv::{CachePath, NtSymbolPathEntry};
-
 use crate::found_symbol::Reason;
+use crate::symbol_path::PathEntry;
 
 /// A file that tells that a store has two tiers: folders of the first two letters, and in them those of files.
 pub(crate) const TWO_TIERS: &str = "index2.txt";
@@ -46,7 +45,7 @@ pub(crate) fn candidates(
 }
 
 /// Returns the name of the file `name` as a cabinet (`compress` and `symstore add /compress`); `None` if it has none.
-fn packed_name(name: &str) -> Option<String> {
+pub(crate) fn packed_name(name: &str) -> Option<String> {
     let (stem, extension) = name.rsplit_once('.')?;
     let mut extension = extension.to_owned();
     extension.pop()?;
@@ -74,16 +73,10 @@ fn pointed(pointer: &Path) -> Option<Result<PathBuf, Reason>> {
 }
 
 /// Returns the folders that a symbol path names.
-pub(crate) fn folders(entries: &[NtSymbolPathEntry]) -> Vec<PathBuf> {
+pub(crate) fn folders(entries: &[PathEntry]) -> Vec<PathBuf> {
     let folders = entries.iter().flat_map(|entry| match entry {
-        NtSymbolPathEntry::Cache(folder) | NtSymbolPathEntry::LocalOrShare(folder) => vec![folder.clone()],
-        NtSymbolPathEntry::Chain { cache_paths, .. } => cache_paths
-            .iter()
-            .filter_map(|path| match path {
-                CachePath::Path(folder) => Some(folder.clone()),
-                CachePath::DefaultDownstreamStore => symsrv::get_home_sym_dir(),
-            })
-            .collect(),
+        PathEntry::Cache(folder) | PathEntry::Folder(folder) => std::slice::from_ref(folder),
+        PathEntry::Chain { stores, .. } => stores,
     });
-    folders.filter(|folder| !folder.as_os_str().is_empty()).collect()
+    folders.filter(|folder| !folder.as_os_str().is_empty()).cloned().collect()
 }

@@ -24,7 +24,7 @@ use crate::pdb_symbols::PdbSymbols;
 use crate::perf_map::PerfMap;
 use crate::recorded_build::{UnverifiedFile, check_image, debug_file};
 use crate::symbol_servers::SymbolServers;
-use crate::symbol_stores;
+use crate::{symbol_path, symbol_stores};
 
 /// Number of modules whose symbols are looked up at a time. Most of the time a worker waits for a file or a server.
 const WORKERS: usize = 8;
@@ -52,12 +52,12 @@ impl SymbolFinder {
     /// servers. The image itself is used only if no PDB has the symbols.
     ///
     /// # Errors
-    /// If the system has no resources for the runtime that accesses the servers.
+    /// If the system has no resources for the threads that look up symbols.
     pub fn new(given: Vec<PathBuf>, beside: Option<PathBuf>, symbol_path: Option<String>) -> io::Result<Self> {
         let workers = ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(io::Error::other)?;
-        let entries = symsrv::parse_nt_symbol_path(&symbol_path.unwrap_or_default());
+        let entries = symbol_path::parse(&symbol_path.unwrap_or_default());
         let stores = symbol_stores::folders(&entries);
-        let servers = SymbolServers::new(entries)?;
+        let servers = SymbolServers::new(entries);
         Ok(Self { workers, given, beside, stores, servers, perf_maps: Vec::new(), cache: None })
     }
 
