@@ -19,6 +19,13 @@ pub fn other(text: impl Into<String>) {
     record(Violation::Other(text.into()));
 }
 
+/// Records a violation if the machine sleeps: registers are lost during sleep.
+pub fn check_awake(what: impl FnOnce() -> String) {
+    if MACHINE.time_mode.is_asleep() {
+        other(format!("{} while the machine sleeps", what()));
+    }
+}
+
 /// Removes and returns the violations.
 pub fn take() -> Vec<Violation> {
     std::mem::take(&mut *lock(&MACHINE.violations))

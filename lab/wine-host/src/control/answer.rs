@@ -8,7 +8,7 @@ use crate::{
         processors,
     },
     kernel::{
-        callbacks, cancel_race, control_areas, deferred, driver_object, etw, hal, loaded_images, pool, power,
+        callbacks, cancel_race, control_areas, deferred, driver_end, etw, hal, loaded_images, pool, power,
         processor_change, requests,
         scripted_events::{self, ASLEEP, core, scripted_core},
         security, stepping, system_information, system_threads, threads as scheduled, time, version,
@@ -117,8 +117,8 @@ pub fn answer(command: Command) -> Answer {
             done(if cancel_race::arm(moment) { Ok(()) } else { refused("there is only one processor") })
         }
         Command::HideFrames(hide) => set(hal::hide_frames, hide),
-        Command::StopDriver => reply(driver_object::stop().map(Answer::Stop)),
-        Command::StopState => reply(driver_object::state_of_stop().map(Answer::Stop)),
+        Command::StopDriver => reply(driver_end::stop().map(Answer::Stop)),
+        Command::StopState => reply(driver_end::state_of_stop().map(Answer::Stop)),
         Command::RefuseHandler(refuse) => set(hal::refuse_handler, refuse),
         Command::Handler => Answer::Handler(handler()),
         Command::Descriptor => Answer::Descriptor(security::descriptor()),

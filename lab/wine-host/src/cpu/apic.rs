@@ -2,7 +2,6 @@
 
 use crate::{
     cpu::{
-        instructions,
         mmio::{self, Instruction},
         processor::State,
         processors,
@@ -51,7 +50,7 @@ fn access(state: &mut State, value: Option<u32>) -> u32 {
     if state.processor.is_x2apic() {
         violation::other("the APIC's registers are accessed in memory in x2APIC mode");
     }
-    instructions::check_awake(|| "an access to the LVT performance entry".to_owned());
+    violation::check_awake(|| "an access to the LVT performance entry".to_owned());
     if let Some(value) = value {
         state.processor.set_lvt(value);
     }

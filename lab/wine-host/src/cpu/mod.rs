@@ -3,6 +3,7 @@
 pub mod branches;
 pub mod clock;
 pub mod fair_lock;
+pub mod instruction_scan;
 pub mod interrupt_sites;
 pub mod mmio;
 pub mod xchg;
@@ -16,7 +17,7 @@ pub(crate) mod apic_pages;
 #[cfg(windows)]
 pub(crate) mod clock_offsets;
 #[cfg(windows)]
-pub(crate) mod instructions;
+pub(crate) mod lvt;
 #[cfg(windows)]
 pub(crate) mod pmi_handler;
 #[cfg(windows)]

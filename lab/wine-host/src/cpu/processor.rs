@@ -2,10 +2,9 @@
 
 use crate::{
     cpu::{
-        branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites,
+        branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites, lvt,
         pmi_handler::RegisteredHandler, pmi_signal::PmiSignal, time_mode::TimeMode, topology::Topology,
     },
-    kernel::hal,
     lock::lock,
     nt,
 };
@@ -121,7 +120,7 @@ impl ProcessorType {
 
     fn with_devices(self, number: u32, mut processor: Processor) -> State {
         processor.set_memory((self.memory)(number));
-        hal::initialize_lvt(&mut processor);
+        lvt::initialize(&mut processor);
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
 
 use crate::{
-    kernel::{call_stack, driver_object, irql, stepping},
+    kernel::{call_stack, irql, stepping},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
     state::{
@@ -15,11 +15,6 @@ use crate::{
 };
 use bench_protocol::StepEntry;
 use std::{ops::Range, ptr, time::Duration};
-
-#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
-unsafe extern "system" {
-    fn ObfDereferenceObject(object: Pointer) -> isize;
-}
 
 /// The first object, `\Callback\PowerState`. Addresses of objects are not mapped.
 const FIRST_OBJECT: usize = 0x7FFF_0B1E_0000_0000;
@@ -96,21 +91,15 @@ pub unsafe extern "system" fn create(
     })
 }
 
-/// Implements ObfDereferenceObject for callback and driver objects. Wine serves other objects.
-pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
-    let left = catch_panic("ObfDereferenceObject", None, || {
-        irql::check("ObfDereferenceObject", DISPATCH_LEVEL);
-        with_object(object, |known| {
-            if known.references == 0 {
-                violation::other(format!("ObfDereferenceObject of {}, to which no driver has a reference", known.name));
-            }
-            known.references = known.references.saturating_sub(1);
-            isize::try_from(known.references).unwrap_or(isize::MAX)
-        })
-        .or_else(|| driver_object::dereference(object))
-    });
-    // SAFETY: the arguments are the driver's own.
-    left.unwrap_or_else(|| unsafe { ObfDereferenceObject(object) })
+/// Releases a reference of a callback object. Returns `None` for other objects.
+pub fn dereference(object: Pointer) -> Option<isize> {
+    with_object(object, |known| {
+        if known.references == 0 {
+            violation::other(format!("ObfDereferenceObject of {}, to which no driver has a reference", known.name));
+        }
+        known.references = known.references.saturating_sub(1);
+        isize::try_from(known.references).unwrap_or(isize::MAX)
+    })
 }
 
 /// Implements ExRegisterCallback.

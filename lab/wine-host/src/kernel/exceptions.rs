@@ -8,11 +8,12 @@
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
 
 use crate::{
-    cpu::{
-        apic,
+    cpu::apic,
+    kernel::{
+        cancel_race, hal,
         instructions::{self, Site},
+        loaded_images, processor_change, step_stops,
     },
-    kernel::{cancel_race, hal, loaded_images, processor_change, stepping},
     state::machine::MACHINE,
     violation::catch_panic,
 };
@@ -62,7 +63,7 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         // SAFETY: the context is valid and belongs to this thread, which does not use it otherwise.
         let context = unsafe { &mut *exception.ContextRecord };
         let memory = match record.ExceptionCode {
-            STATUS_SINGLE_STEP if stepping::on_single_step(context) || cancel_race::on_single_step(context) => {
+            STATUS_SINGLE_STEP if step_stops::on_single_step(context) || cancel_race::on_single_step(context) => {
                 return EXCEPTION_CONTINUE_EXECUTION;
             }
             STATUS_ILLEGAL_INSTRUCTION | STATUS_PRIVILEGED_INSTRUCTION => None,
@@ -104,7 +105,7 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
             return EXCEPTION_CONTINUE_SEARCH;
         };
         context.Rip += length;
-        stepping::after_emulation(context);
+        step_stops::after_emulation(context);
         EXCEPTION_CONTINUE_EXECUTION
     })
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::{
-        affinity,
+        affinity, lvt,
         pmi_handler::{RegisteredHandler, Routine},
         processor::Core,
         processors,
@@ -18,7 +18,6 @@ use crate::{
     },
     violation::{self, catch_panic},
 };
-use model::Processor;
 use std::{
     ops::Range,
     sync::atomic::Ordering,
@@ -33,24 +32,6 @@ const SOURCE_INFORMATION: u32 = 1;
 
 /// ProfileTime, which needs no counter.
 const PROFILE_TIME: u32 = 0;
-
-/// The HAL's value of the LVT performance entry: vector FEH, fixed delivery, not masked.
-pub const LVT: u32 = 0xFE;
-
-/// The entry after a reset: masked.
-const LVT_OF_RESET: u32 = 1 << 16;
-
-/// Initializes the LVT entry of a processor, as at boot and after sleep. Where a hypervisor with Microsoft's interface
-/// does not report counters (leaf 40000003H, EDX bit 2), the HAL takes the interface Default, which leaves the entry
-/// alone.
-pub fn initialize_lvt(processor: &mut Processor) {
-    const MICROSOFT: u32 = u32::from_le_bytes(*b"Hv#1");
-    let [_, _, features, _] = processor.cpuid(1, 0);
-    let [interface, ..] = processor.cpuid(0x4000_0001, 0);
-    let [.., reported] = processor.cpuid(0x4000_0003, 0);
-    let finds_none = features >> 31 & 1 == 1 && interface == MICROSOFT && reported >> 2 & 1 == 0;
-    processor.set_lvt(if finds_none { LVT_OF_RESET } else { LVT });
-}
 
 /// Returns the registered handler.
 pub fn handler() -> Option<RegisteredHandler> {
@@ -90,7 +71,7 @@ pub fn handle(core: &Core, call: impl FnOnce(Routine)) {
         *handler
     };
     if registered.is_none() || MACHINE.kernel.hal.unmasks.load(Ordering::SeqCst) {
-        core.with(|state| state.processor.set_lvt(LVT));
+        core.with(|state| state.processor.set_lvt(lvt::OF_HAL));
     }
     if let Some(RegisteredHandler { routine, .. }) = registered {
         call(routine);

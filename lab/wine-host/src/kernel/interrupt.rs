@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::{
-        affinity,
+        affinity, lvt,
         pmi_handler::{Routine, TrapFrame},
         processor::Core,
         processors,
@@ -52,7 +52,7 @@ pub fn deliver(core: &Core) {
         taken.then(|| state.processor.lvt() & LVT_TARGET)
     });
     if let Some(target) = taken {
-        if target == hal::LVT {
+        if target == lvt::OF_HAL {
             hal::handle(core, |routine| call(core, routine));
         } else {
             violation::other(format!("an interrupt came through the LVT entry {target:#x}, which is not the HAL's"));

@@ -3,8 +3,7 @@
 #![expect(unsafe_code, reason = "reads the code of a driver")]
 
 use crate::{
-    cpu::mmio,
-    loader::instruction_scan::Replaced,
+    cpu::{instruction_scan::Replaced, mmio},
     nt,
     state::{images::LoadedImage, machine::MACHINE},
 };

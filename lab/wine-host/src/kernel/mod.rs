@@ -1,6 +1,8 @@
 //! Stand-ins for kernel functions that Wine lacks or that behave differently there.
 
 #[cfg(windows)]
+pub(crate) mod call_driver;
+#[cfg(windows)]
 pub(crate) mod call_stack;
 #[cfg(windows)]
 pub(crate) mod callbacks;
@@ -21,6 +23,8 @@ pub(crate) mod dispatcher_stack;
 #[cfg(windows)]
 pub(crate) mod dpc;
 #[cfg(windows)]
+pub(crate) mod driver_end;
+#[cfg(windows)]
 pub(crate) mod driver_object;
 #[cfg(windows)]
 pub(crate) mod ds_memory;
@@ -34,6 +38,8 @@ pub(crate) mod group_affinity;
 pub(crate) mod hal;
 #[cfg(windows)]
 pub(crate) mod hardware_counters;
+#[cfg(windows)]
+pub(crate) mod instructions;
 #[cfg(windows)]
 pub(crate) mod interrupt;
 #[cfg(windows)]
@@ -49,6 +55,8 @@ pub(crate) mod loaded_images;
 #[cfg(windows)]
 pub(crate) mod nodes;
 #[cfg(windows)]
+pub(crate) mod object_references;
+#[cfg(windows)]
 pub(crate) mod pool;
 #[cfg(windows)]
 pub(crate) mod power;
@@ -57,11 +65,15 @@ pub(crate) mod processor_change;
 #[cfg(windows)]
 pub(crate) mod processor_numbers;
 #[cfg(windows)]
+pub(crate) mod remains;
+#[cfg(windows)]
 pub(crate) mod requests;
 #[cfg(windows)]
 pub(crate) mod scripted_events;
 #[cfg(windows)]
 pub(crate) mod security;
+#[cfg(windows)]
+pub(crate) mod step_stops;
 #[cfg(windows)]
 pub(crate) mod step_trap;
 #[cfg(windows)]

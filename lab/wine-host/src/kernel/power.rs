@@ -1,8 +1,8 @@
 //! Sleep: the machine leaves S0 and returns to it, and its processors lose their performance monitoring registers.
 
 use crate::{
-    cpu::processors,
-    kernel::{callbacks, control_areas, deferred, hal},
+    cpu::{lvt, processors},
+    kernel::{callbacks, control_areas, deferred},
     nt,
     state::machine::MACHINE,
 };
@@ -24,7 +24,7 @@ pub fn sleep() -> bool {
         core.high_level.acquire(thread);
         core.with(|state| {
             state.processor.lose_power();
-            hal::initialize_lvt(&mut state.processor);
+            lvt::initialize(&mut state.processor);
         });
         core.high_level.release(thread);
     }

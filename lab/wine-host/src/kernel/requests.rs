@@ -1,16 +1,15 @@
-//! Requests: dispatch, mapping, cancellation and completion. Wine differs from Windows in the levels, and maps a
+//! Requests: mapping, cancellation and completion; `call_driver.rs` dispatches them. Wine differs from Windows in the levels, and maps a
 //! client's pages before the dispatch.
 
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    kernel::{call_stack, driver_object, irql, loaded_images, scripted_events, stepping, threads},
+    kernel::{call_stack, irql, scripted_events},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     state::machine::MACHINE,
     violation::{self, catch_panic},
 };
-use bench_protocol::StepEntry;
 use std::{
     mem::offset_of,
     ops::Range,
@@ -28,13 +27,13 @@ unsafe extern "system" {
 }
 
 /// STATUS_PENDING.
-const PENDING: NtStatus = nt::status(0x103);
+pub const PENDING: NtStatus = nt::status(0x103);
 
 /// `IO_STACK_LOCATION.Control`: IoMarkIrpPending sets it.
 const PENDING_RETURNED: u8 = 0x01;
 
 /// IRP_MJ_DEVICE_CONTROL.
-const DEVICE_CONTROL: u8 = 0x0E;
+pub const DEVICE_CONTROL: u8 = 0x0E;
 
 /// MDL_MAPPED_TO_SYSTEM_VA and MDL_PAGES_LOCKED of `MDL.MdlFlags`.
 const MAPPED: u16 = 0x0001;
@@ -49,32 +48,32 @@ const NO_EXECUTE: u32 = 0x4000_0000;
 /// The longest expected time in a dispatch routine.
 const MAX_DISPATCH: Duration = Duration::from_secs(5);
 
-type Dispatch = unsafe extern "system" fn(*mut Device, *mut Irp) -> NtStatus;
+pub type Dispatch = unsafe extern "system" fn(*mut Device, *mut Irp) -> NtStatus;
 type Cancel = unsafe extern "system" fn(*mut Device, *mut Irp);
 
 /// DEVICE_OBJECT, as far as it is needed here. The same applies to the other structures (wdm.h, x64).
 #[repr(C)]
 pub struct Device {
     head: u64,
-    driver: *mut Driver,
+    pub driver: *mut Driver,
 }
 
 /// DRIVER_OBJECT.
 #[repr(C)]
-struct Driver {
+pub struct Driver {
     head: [u64; 14],
-    major: [Dispatch; 28],
+    pub major: [Dispatch; 28],
 }
 
 /// IO_STACK_LOCATION.
 #[repr(C)]
-struct Stack {
-    major: u8,
+pub struct Stack {
+    pub major: u8,
     minor: u8,
     flags: u8,
     control: u8,
-    parameters: [u64; 4],
-    device: *mut Device,
+    pub parameters: [u64; 4],
+    pub device: *mut Device,
     rest: [u64; 3],
 }
 
@@ -82,7 +81,7 @@ struct Stack {
 #[repr(C)]
 pub struct Irp {
     head: u64,
-    mdl: *mut Mdl,
+    pub mdl: *mut Mdl,
     flags: [u64; 4],
     status: NtStatus,
     status_high: u32,
@@ -90,14 +89,14 @@ pub struct Irp {
     mode: u8,
     pending_returned: u8,
     stack_count: u8,
-    location: u8,
+    pub location: u8,
     cancel: u8,
     cancel_level: u8,
     flags2: [u8; 2],
     user: [u64; 4],
     cancel_routine: AtomicPtr<std::ffi::c_void>,
     tail: [u64; 9],
-    stack: *mut Stack,
+    pub stack: *mut Stack,
 }
 
 /// MDL.
@@ -146,60 +145,9 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     }
 }
 
-/// Implements IoCallDriver: calls the dispatch routine. As in Windows, the client's pages are locked and not mapped.
-pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) -> NtStatus {
-    catch_panic("IoCallDriver", nt::UNSUCCESSFUL, || {
-        // SAFETY: the sender owns the request until the driver is called.
-        let request = unsafe { &mut *irp };
-        request.location -= 1;
-        request.stack = request.stack.wrapping_sub(1);
-        // SAFETY: a request has as many stack locations as the device needs.
-        let stack = unsafe { &mut *request.stack };
-        stack.device = device;
-        // SAFETY: a device has a driver.
-        let driver = unsafe { (*device).driver };
-        // SAFETY: a driver has dispatch routines.
-        let routines = unsafe { &(*driver).major };
-        let Some(routine) = routines.get(usize::from(stack.major)).copied() else { return nt::INVALID_PARAMETER };
-        let address = routine as *const ();
-        let is_drivers = loaded_images::contains(address.addr());
-        if is_drivers {
-            lock(&MACHINE.kernel.requests).begin(irp.addr(), address.addr());
-            // SAFETY: the MDL belongs to the request, or the pointer is null.
-            unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
-        }
-        let before = irql::current();
-        // Parameters.DeviceIoControl.IoControlCode
-        let [_, _, code, _] = stack.parameters;
-        let entry = StepEntry::Request { code: (code & 0xFFFF_FFFF) as u32 };
-        let major = stack.major;
-        let is_control = major == DEVICE_CONTROL;
-        let serve = || {
-            if is_drivers && is_control {
-                let arguments = [device.expose_provenance(), irp.expose_provenance(), 0, 0];
-                // SAFETY: the driver set this routine for requests of this kind, and owns the request from here on.
-                let status = unsafe { stepping::call(entry, address, arguments) };
-                nt::status(u32::try_from(status & 0xFFFF_FFFF).unwrap_or_default())
-            } else {
-                // SAFETY: as above.
-                unsafe { routine(device, irp) }
-            }
-        };
-        let status = if is_drivers && is_control { threads::with_request(serve) } else { serve() };
-        expect_irql("a dispatch routine", before);
-        if is_drivers {
-            driver_object::served(driver.expose_provenance(), major, status);
-        }
-        if is_drivers && let Some(what) = lock(&MACHINE.kernel.requests).returned(irp.addr(), status == PENDING) {
-            violation::other(format!("the request {irp:p} {what}"));
-        }
-        status
-    })
-}
-
 impl Mdl {
     /// Unmaps the pages. Wine maps them by copying the address from the other fields.
-    fn unmap(&mut self) {
+    pub fn unmap(&mut self) {
         if self.flags & MAPPED != 0 && self.mapped == self.address() {
             (self.flags, self.mapped) = (self.flags & !MAPPED | LOCKED, ptr::null_mut());
         }
@@ -307,7 +255,7 @@ pub unsafe extern "system" fn cancel(irp: *mut Irp) -> u8 {
 }
 
 /// Records a violation if a routine returned at another level than `wanted`, and restores that level.
-fn expect_irql(routine: &str, wanted: u8) {
+pub fn expect_irql(routine: &str, wanted: u8) {
     let level = irql::current();
     if level != wanted {
         violation::other(format!("{routine} returned at IRQL {level}, not {wanted}"));

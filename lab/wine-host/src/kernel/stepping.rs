@@ -1,49 +1,36 @@
 //! Steps through a call into a driver, and lets counters overflow at chosen instructions.
 //!
-//! The interrupt of an overflow is delivered on the stepping thread, before the first instruction whose IRQL allows it.
-//! Meanwhile the thread that usually delivers the interrupts of the processor does not.
+//! The interrupt of an overflow is delivered on the stepping thread, before the first instruction whose IRQL allows it
+//! (`step_stops.rs`). Meanwhile the thread that usually delivers the interrupts of the processor does not.
 
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 
 use crate::{
-    cpu::{
-        affinity,
-        processor::{Core, State},
-        processors,
-    },
+    cpu::{affinity, processor::Core, processors},
     kernel::{
-        interrupt, irql, loaded_images, step_trap,
-        step_trap::{DriverCode, TRAP_FLAG},
+        loaded_images,
+        step_trap::{self, DriverCode},
     },
     lock::lock,
-    nt::{self, HIGH_LEVEL},
-    state::{machine::MACHINE, step_route::Trace, step_run::StepRun, stepper::AfterTrap, stepping::Phase},
+    nt,
+    state::{machine::MACHINE, step_route::Trace, step_run::StepRun, stepping::Phase},
 };
-use bench_protocol::{StepEntry, StepOverflow, StepPlan, StepReport};
-use model::{Mode, Selected};
+use bench_protocol::{StepEntry, StepPlan, StepReport};
 use std::{
     cell::Cell,
-    collections::BTreeMap,
     ops::Range,
     sync::{Arc, PoisonError, atomic::Ordering},
     time::Duration,
 };
-use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
 /// The longest wait for the end of a stepped call.
 const WAIT_LIMIT: Duration = Duration::from_secs(15);
 
-/// The longest wait for the interrupt of another processor.
-const OTHER_LIMIT: Duration = Duration::from_millis(20);
-
-/// More events than until any counter overflows that interrupts: no interval has more than 31 bits.
-const MAX_EVENTS: u64 = 1 << 31;
-
 /// A stepped call of this thread.
-struct Running {
-    run: StepRun,
-    plan: StepPlan,
-    image: Range<usize>,
+pub struct Running {
+    pub run: StepRun,
+    pub plan: StepPlan,
+    pub image: Range<usize>,
     /// The instructions of the call, if it may be followed by breakpoints.
     trace: Option<Arc<Trace>>,
     /// Whether the instructions are only counted and recorded.
@@ -51,7 +38,7 @@ struct Running {
 }
 
 thread_local! {
-    static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
+    pub static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
 }
 
 /// Plans the next call. Returns false if the call of an earlier plan does not return.
@@ -134,7 +121,8 @@ const fn is_bound_by_plan(entry: StepEntry) -> bool {
     matches!(entry, StepEntry::Request { .. })
 }
 
-fn is_on(processor: u32) -> bool {
+/// Returns whether this thread runs on the processor.
+pub fn is_on(processor: u32) -> bool {
     affinity::current_processor() == processor
 }
 
@@ -157,50 +145,10 @@ fn end() {
 }
 
 /// Lets the usual thread deliver the interrupts of the processor again.
-fn release(core: &Core) {
+pub fn release(core: &Core) {
     if core.is_stepped.swap(false, Ordering::SeqCst) {
         core.pmi.notify();
     }
-}
-
-/// Continues to step after the lab has executed an instruction of the driver.
-pub fn after_emulation(context: &mut CONTEXT) {
-    let stepper = &MACHINE.kernel.stepping.stepper;
-    let thread = nt::current_thread();
-    let Ok(ip) = usize::try_from(context.Rip) else { return };
-    if context.EFlags & TRAP_FLAG == 0 {
-        return;
-    }
-    if stepper.has_passed(thread, &DriverCode) {
-        context.EFlags &= !TRAP_FLAG;
-    } else if stepper.is_stepping(thread) && stepper.after_instruction(ip) == AfterTrap::Stop {
-        stop_at(context);
-    }
-}
-
-/// Handles a trap before an instruction at which something is planned. Returns false if the trap is not of a stepping
-/// thread.
-pub fn on_single_step(context: &mut CONTEXT) -> bool {
-    let is_stepping = MACHINE.kernel.stepping.stepper.is_stepping(nt::current_thread());
-    if is_stepping {
-        stop_at(context);
-    }
-    is_stepping
-}
-
-/// Does what is planned before the instruction, and sets the trap flag if more is to come.
-fn stop_at(context: &mut CONTEXT) {
-    let stepper = &MACHINE.kernel.stepping.stepper;
-    context.EFlags &= !TRAP_FLAG;
-    // The handler of the interrupt is not stepped.
-    stepper.end(&DriverCode);
-    let Some(mut running) = RUNNING.take() else { return };
-    let instruction = stepper.reached().saturating_sub(1);
-    let next = running.act(instruction, context.Rip);
-    if next.is_some_and(|next| running.go_on(Some(instruction), next)) {
-        context.EFlags |= TRAP_FLAG;
-    }
-    RUNNING.set(Some(running));
 }
 
 impl Running {
@@ -214,80 +162,8 @@ impl Running {
     }
 
     /// Goes on to the instruction with the number `next`. Returns whether the thread steps now.
-    fn go_on(&self, from: Option<u64>, next: u64) -> bool {
+    pub fn go_on(&self, from: Option<u64>, next: u64) -> bool {
         let way = self.trace.as_ref().map(|trace| trace.route(from, next)).unwrap_or_default();
         MACHINE.kernel.stepping.stepper.go_on(nt::current_thread(), &way, next, &DriverCode)
     }
-
-    /// Does what is planned before an instruction. Returns the number of the next one at which to stop.
-    fn act(&mut self, instruction: u64, ip: u64) -> Option<u64> {
-        let core = processors::find(self.plan.processor)?;
-        let target = processors::find(self.plan.target)?;
-        // The driver may have moved the thread to another processor.
-        let on_planned = is_on(self.plan.processor);
-        let interrupts_itself = on_planned && self.plan.target == self.plan.processor;
-        if self.run.is_due(instruction) {
-            let start = u64::try_from(self.image.start).unwrap_or_default();
-            let mut overflow = StepOverflow {
-                instruction,
-                offset: ip.wrapping_sub(start),
-                level: irql::current(),
-                overflowed: false,
-                delivered: None,
-            };
-            if interrupts_itself {
-                core.is_stepped.store(true, Ordering::SeqCst);
-            }
-            overflow.overflowed = overflow_on(target);
-            self.run.overflowed(overflow);
-            if !interrupts_itself {
-                // The other processor may wait at HIGH_LEVEL for what the stepped one holds.
-                if target.pmi.notify_and_wait_up_to(OTHER_LIMIT) {
-                    self.run.delivered(instruction);
-                }
-            }
-        }
-        let mut is_pending = false;
-        if !on_planned {
-            release(core);
-        } else if core.is_stepped.load(Ordering::SeqCst) {
-            if irql::current() < HIGH_LEVEL && core.with(|state| state.processor.interrupt_due()) {
-                self.run.delivered(instruction);
-                interrupt::deliver(core);
-            }
-            is_pending = core.with(|state| state.processor.interrupt_pending());
-            if !is_pending {
-                release(core);
-            }
-        }
-        self.run.next_stop(Some(instruction), is_pending)
-    }
-}
-
-/// Lets each event that a counter counts occur until the counter overflows. Returns whether a counter can.
-fn overflow_on(core: &Core) -> bool {
-    let thread = nt::current_thread();
-    core.high_level.acquire(thread);
-    let overflowed = core.with(overflow);
-    core.high_level.release(thread);
-    overflowed
-}
-
-/// Counters of one event overflow together. A counter whose status bit is still set overflows as well, but does not
-/// interrupt. The code of the driver runs in kernel mode.
-fn overflow(state: &mut State) -> bool {
-    let processor = &mut state.processor;
-    let interrupting = processor.interrupting_counters();
-    let mut events: BTreeMap<Selected, u64> = BTreeMap::new();
-    for counter in interrupting.iter().filter(|counter| counter.kernel && counter.events < MAX_EVENTS) {
-        let least = events.entry(counter.selected).or_insert(counter.events);
-        *least = counter.events.min(*least);
-    }
-    for (id, selected) in processor.enabled_counters() {
-        if let Some(number) = processor.until_overflow(id).filter(|number| *number < MAX_EVENTS) {
-            events.entry(selected).or_insert(number);
-        }
-    }
-    processor.run(Mode::Kernel, &|selected| events.get(&selected).copied().unwrap_or_default());
-    !events.is_empty()
 }

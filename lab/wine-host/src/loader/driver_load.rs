@@ -5,22 +5,15 @@
 #![expect(unsafe_code, reason = "reads and changes the image of a driver")]
 
 use crate::{
-    cpu::instructions,
-    kernel::{
-        callbacks, deferred, driver_object, etw, hal, hardware_counters, io_space, irql_checked, loaded_images,
-        processor_change, requests, system_threads, work_items,
-    },
-    loader::{
-        imports,
-        instruction_scan::{self, Replaced},
-        pe::Image,
-    },
+    cpu::instruction_scan::{self, Replaced},
+    kernel::{driver_object, instructions, irql_checked, loaded_images, remains},
+    loader::{imports, pe::Image},
     nt,
     nt::{NtStatus, Pointer, UnicodeString},
     state::{images::LoadedImage, machine::MACHINE},
     violation::{self, catch_panic},
 };
-use std::{collections::BTreeMap, ops::Range, ptr, sync::atomic::Ordering};
+use std::{collections::BTreeMap, ptr, sync::atomic::Ordering};
 
 /// The driver that loads the lab; it is not taken over.
 const SHIM: &str = "shim.sys";
@@ -147,21 +140,7 @@ fn instructions_to_replace(image: &Image<'_>) -> BTreeMap<usize, Replaced> {
 
 fn unloaded(base: usize) {
     let Some(image) = loaded_images::remove(base) else { return };
-    check_gone(&image.addresses);
+    remains::check(&image.addresses);
     driver_object::image_unloaded(&image.addresses);
     nt::print(&format!("{} is unloaded", image.name));
-}
-
-/// Reports and removes what a driver left behind whose image is removed from memory.
-pub fn check_gone(addresses: &Range<usize>) {
-    deferred::image_unloaded(addresses);
-    requests::image_unloaded(addresses);
-    hal::image_unloaded(addresses);
-    hardware_counters::image_unloaded();
-    callbacks::image_unloaded(addresses);
-    etw::image_unloaded(addresses);
-    processor_change::image_unloaded(addresses);
-    system_threads::image_unloaded(addresses);
-    work_items::image_unloaded();
-    io_space::image_unloaded();
 }

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "changes code")]
 
 use crate::{
-    kernel::requests,
+    kernel::{call_driver, requests},
     lock::lock,
     nt,
     state::{
@@ -45,7 +45,7 @@ impl Hook {
 /// Hooks IoCallDriver and IoCancelIrp. Returns false if Wine lacks one of them.
 pub fn start() -> bool {
     let functions =
-        [("IoCallDriver", requests::call_driver as *const ()), ("IoCancelIrp", requests::cancel as *const ())];
+        [("IoCallDriver", call_driver::call_driver as *const ()), ("IoCancelIrp", requests::cancel as *const ())];
     let mut hooks = lock(&MACHINE.loader.hooks);
     for (name, function) in functions {
         // SAFETY: the types are the same. Wine sends requests only to loaded drivers, and none is loaded yet.

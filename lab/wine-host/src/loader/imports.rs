@@ -4,8 +4,8 @@
 
 use crate::{
     kernel::{
-        call_stack, callbacks, current_ids, devices, dpc, driver_object, etw, group_affinity, hal, hardware_counters,
-        io_space, ipi, irql, irql_checked, nodes, pool, processor_change, processor_numbers, requests, security,
+        call_stack, callbacks, current_ids, devices, dpc, etw, group_affinity, hal, hardware_counters, io_space, ipi,
+        irql, irql_checked, nodes, object_references, pool, processor_change, processor_numbers, requests, security,
         synchronization, system_information, system_threads, time, timer, version, work_items,
     },
     nt::{self, PASSIVE_LEVEL, Pointer, UnicodeString},
@@ -94,8 +94,8 @@ pub fn find(name: &str) -> Option<usize> {
         "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),
         "MmUnmapIoSpace" => io_space::unmap as *const (),
         "ObReferenceObjectByHandle" => system_threads::reference as *const (),
-        "ObfReferenceObject" => driver_object::reference as *const (),
-        "ObfDereferenceObject" => callbacks::dereference as *const (),
+        "ObfReferenceObject" => object_references::reference as *const (),
+        "ObfDereferenceObject" => object_references::dereference as *const (),
         "PsCreateSystemThread" => system_threads::create as *const (),
         "PsGetCurrentProcessId" => current_ids::process as *const (),
         "PsGetCurrentThreadId" => current_ids::thread as *const (),

@@ -1,6 +1,5 @@
 //! Loaded drivers: their images, imports and replaced instructions.
 
-pub mod instruction_scan;
 pub mod pe;
 
 #[cfg(windows)]

@@ -1,6 +1,6 @@
 //! The loaded drivers.
 
-use crate::loader::instruction_scan::Replaced;
+use crate::cpu::instruction_scan::Replaced;
 use std::{collections::BTreeMap, ops::Range};
 
 /// A loaded driver.

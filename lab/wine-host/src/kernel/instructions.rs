@@ -2,11 +2,9 @@
 //! CR4, and loops.
 
 use crate::{
-    cpu::{affinity, processor::State, processors},
+    cpu::{affinity, instruction_scan::Replaced, processor::State, processors},
     kernel::{irql, threads, time},
-    loader::instruction_scan::Replaced,
     nt::APC_LEVEL,
-    state::machine::MACHINE,
     violation,
 };
 use bench_protocol::{Instruction, Violation};
@@ -111,7 +109,7 @@ fn access(
     site: Site,
     body: impl FnOnce(&mut State) -> Result<u64, GeneralProtection>,
 ) -> Result<u64, GeneralProtection> {
-    check_awake(|| format!("{instruction:?} of {register:#x}"));
+    violation::check_awake(|| format!("{instruction:?} of {register:#x}"));
     let is_guarded = site.guards == Some(true);
     if is_guarded {
         irql::check("a guarded access", APC_LEVEL);
@@ -142,13 +140,6 @@ fn access(
             violation::other(format!("{instruction:?} on a processor that the lab does not have"));
             Ok(0)
         }
-    }
-}
-
-/// Records a violation if the machine sleeps: registers are lost during sleep.
-pub fn check_awake(what: impl FnOnce() -> String) {
-    if MACHINE.time_mode.is_asleep() {
-        violation::other(format!("{} while the machine sleeps", what()));
     }
 }
 
