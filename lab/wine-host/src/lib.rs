@@ -34,8 +34,9 @@
 //! - `HalDispatchTable`, because a driver imports the address of the table itself;
 //! - the frequency of the time-stamp counter in `nt.rs`, which is measured once and never changes.
 //!
-//! Imports go one way: `control` uses `loader`, `loader` uses `kernel`, `kernel` uses `state` and `cpu`. No files import
-//! each other in a circle (a test of xtask). Modules that call no Windows function are built and tested on every system.
+//! Imports go one way: `control` uses `loader`, `loader` uses `kernel`, `kernel` uses `state` and `cpu`. No files
+//! import each other in a circle, which a test of xtask holds. Modules that call no Windows function are built and
+//! tested on every system.
 
 #[cfg(windows)]
 mod control;

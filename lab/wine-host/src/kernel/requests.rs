@@ -1,5 +1,5 @@
-//! Requests: mapping, cancellation and completion; `call_driver.rs` dispatches them. Wine differs from Windows in the levels, and maps a
-//! client's pages before the dispatch.
+//! Requests: mapping, cancellation and completion; `call_driver.rs` dispatches them. Wine differs from Windows in the
+//! levels, and maps a client's pages before the dispatch.
 
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
