@@ -6,6 +6,8 @@
 pub mod artifacts;
 pub mod bench;
 pub mod checks;
+#[cfg(test)]
+mod circles;
 pub mod command_line;
 pub mod demo;
 #[cfg(test)]

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::{run, workspace::Workspace};
 
-fn packages() -> Vec<Value> {
+/// Returns the packages of the workspace, as cargo describes them.
+pub fn packages() -> Vec<Value> {
     let mut metadata = Workspace::find().unwrap().cargo("metadata");
     let metadata = run::output(metadata.args(["--format-version", "1", "--no-deps", "--locked"])).unwrap();
     serde_json::from_str::<Value>(&metadata).unwrap()["packages"].as_array().unwrap().clone()
