@@ -83,6 +83,40 @@ fn every_path_that_a_document_names_exists() {
     assert!(named > 50, "{named}");
 }
 
+/// Returns the files that the table of a document names and that do not exist. A name without a folder of the
+/// repository follows the path of a file that is beside it, or in a folder above it.
+fn missing_in_table(document: &str, root: &Path) -> (usize, Vec<String>) {
+    let (mut named, mut missing) = (0, Vec::new());
+    for row in document.lines().filter(|line| line.starts_with("| ")) {
+        let mut before = root.to_owned();
+        let is_path = |span: &&str| {
+            (Path::new(span).extension().is_some_and(|extension| extension == "rs") || span.contains('/'))
+                && !span.contains("NAME")
+                && !span.contains('=')
+        };
+        for name in row.split('`').skip(1).step_by(2).filter(is_path) {
+            named += 1;
+            let folders = before.ancestors().take_while(|folder| folder.starts_with(root));
+            match folders.map(|folder| folder.join(name)).find(|path| path.exists()) {
+                Some(path) => before = path,
+                None => missing.push(format!("{name} in the row {row}")),
+            }
+        }
+    }
+    (named, missing)
+}
+
+#[test]
+fn every_file_in_the_table_of_the_architecture_exists() {
+    let root = Workspace::find().unwrap().root().to_owned();
+    let (named, missing) = missing_in_table(&text("ARCHITECTURE.md").unwrap(), &root);
+    assert!(named > 100 && missing.is_empty(), "{named} files, of which are missing:\n{}", missing.join("\n"));
+    let wrong = "| of nothing | `xtask/src/documents.rs`, `walks.rs`, `no_such.rs`; `src/run.rs`, `src/walk.rs` |";
+    let (named, missing) = missing_in_table(wrong, &root);
+    let of_row = |name: &str| format!("{name} in the row {wrong}");
+    assert_eq!((named, missing), (5, vec![of_row("no_such.rs"), of_row("src/walk.rs")]));
+}
+
 /// Tables, which may be longer than 600 lines.
 const TABLES: [&str; 1] = ["crates/pmu/src/constraints/tables.rs"];
 
