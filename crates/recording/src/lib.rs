@@ -1,8 +1,8 @@
 //! The recording file that `record` writes and `report` reads.
 //!
 //! A file header is followed by blocks: one [`RecordedSession`], then [`Process`], [`Methods`] and sample blocks in the
-//! order in which they became known, then one [`Summary`]. Before the samples that need them come blocks of call stacks.
-//! All integers are little-endian.
+//! order in which they became known, then one [`Summary`]. Before the samples that need them come blocks of call
+//! stacks. All integers are little-endian.
 //!
 //! | bytes | file header |
 //! |---|---|
