@@ -6,7 +6,6 @@ use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bench_protocol::{DsWrites, THREAD_SCRIPT, TRACE_SCRIPT, ThreadLedger, ThreadScript, Time, TraceScript, Violation};
@@ -15,9 +14,9 @@ use crate::event_access;
 use crate::probe::Probe;
 use crate::program::ProgramOutput;
 use crate::start::{self, REPEATS, never_began, start_with_retries};
-use crate::wait_until;
 use crate::wine::{Wine, artifacts, line};
 use crate::workload::Workload;
+use crate::{HANG_LIMIT, wait_until};
 
 /// Under Wine, services of one load-order group share a process. This is the driver's group, so that the lab shares its
 /// process.
@@ -103,7 +102,7 @@ impl Bench {
         }
         let _ = event_access::set(|program, arguments| wine.run(program, arguments), None); // often there is none
         services.load(&wine, "shim").context("the lab does not start")?;
-        let line = bench_protocol::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
+        let line = bench_protocol::Client::find(&wine.drive_c(PORT_FILE), HANG_LIMIT)
             .with_context(|| format!("the lab does not answer\n{}", wine.log_text()))?;
         Ok(Self { services, wine, wire: line })
     }

@@ -4,14 +4,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::HANG_LIMIT;
 use crate::start::start_with_retries;
-
-/// How long an answer may take: far more than any request needs, far less than a hung test run.
-const TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// A running probe.exe. Dropping it ends the program.
 #[derive(Debug)]
@@ -64,9 +61,9 @@ impl Probe {
     }
 
     fn answer(&mut self, line: &str) -> Result<String> {
-        match self.from.recv_timeout(TIME_LIMIT) {
+        match self.from.recv_timeout(HANG_LIMIT) {
             Ok(answer) => Ok(answer.trim_end().to_owned()),
-            Err(RecvTimeoutError::Timeout) => bail!("probe.exe did not answer {line:?} within {TIME_LIMIT:?}"),
+            Err(RecvTimeoutError::Timeout) => bail!("probe.exe did not answer {line:?} within {HANG_LIMIT:?}"),
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("probe.exe is gone ({}), asked for {line:?}", self.child.wait()?)
             }

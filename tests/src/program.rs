@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Time limit for a program: far more than any of ours needs, far less than a hung test run would take.
-const TIME_LIMIT: Duration = Duration::from_mins(1);
+use crate::HANG_LIMIT;
 
 /// The result of a program.
 #[derive(Debug, Clone)]
@@ -33,13 +32,13 @@ impl ProgramOutput {
         let waiter = thread::spawn(move || child.wait_with_output());
         let started = Instant::now();
         while !waiter.is_finished() {
-            if started.elapsed() > TIME_LIMIT {
+            if started.elapsed() > HANG_LIMIT {
                 // The waiting thread reaps the process after the kill. It is not joined.
                 let id = id.to_string();
                 let (killer, how): (_, &[&str]) =
                     if cfg!(windows) { ("taskkill", &["/F", "/PID"]) } else { ("kill", &["-9"]) };
                 Command::new(killer).args(how).arg(id).status().with_context(|| format!("cannot run {killer}"))?;
-                bail!("{line} did not exit within {TIME_LIMIT:?}");
+                bail!("{line} did not exit within {HANG_LIMIT:?}");
             }
             thread::sleep(Duration::from_millis(2));
         }

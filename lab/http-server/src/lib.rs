@@ -57,6 +57,9 @@ pub fn response(status: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
+/// What does not happen within this time hangs, however busy the machine is.
+const HANG_LIMIT: Duration = Duration::from_mins(2);
+
 type Handler = dyn FnMut(&Request) -> Reaction + Send;
 
 /// A server. It ends with its value.
@@ -104,7 +107,7 @@ impl Server {
 
     /// Returns the next request.
     pub fn request(&self) -> Request {
-        self.requests.recv_timeout(Duration::from_secs(20)).expect("no request came")
+        self.requests.recv_timeout(HANG_LIMIT).expect("no request came")
     }
 
     /// Returns the requests that came meanwhile.
@@ -131,7 +134,7 @@ pub fn unused_address() -> SocketAddr {
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "in vain: {what}");
+        assert!(begun.elapsed() < HANG_LIMIT, "in vain: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }

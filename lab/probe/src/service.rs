@@ -88,7 +88,7 @@ pub fn start(name: &str) -> Result<(), Win32Error> {
 }
 
 /// Time limit for a driver to stop.
-const STOP_LIMIT: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_mins(1);
 
 /// Stops the service and waits until it has stopped. Fails with ERROR_SERVICE_REQUEST_TIMEOUT if it does not.
 pub fn stop(name: &str) -> Result<(), Win32Error> {

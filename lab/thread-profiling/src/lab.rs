@@ -18,7 +18,7 @@ use windows_sys::Win32::{
 
 /// The file with the lab's port, and the time limit for the lab to answer.
 const PORT_FILE: &str = "C:\\lab\\port";
-const LAB_LIMIT: Duration = Duration::from_secs(5);
+const LAB_LIMIT: Duration = Duration::from_mins(1);
 
 static SCRIPT: OnceLock<ThreadScript> = OnceLock::new();
 static LAB: Mutex<Option<Client>> = Mutex::new(None);

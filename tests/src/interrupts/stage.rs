@@ -70,7 +70,7 @@ impl<'a> Stage<'a> {
     /// The driver refuses a request, or the connection to the lab is lost.
     pub fn new(lab: &'a mut Lab, scenario: Scenario, is_intel: bool) -> Result<Self> {
         // Time that the handler takes would exceed its budget at any moment.
-        lab.wire.hold_counter(true)?;
+        lab.wire.hold_clocks(true)?;
         let client = Client::connect(lab)?;
         let [intel, amd] = BRANCHES;
         let other = if is_intel { intel } else { amd };
@@ -91,7 +91,7 @@ impl<'a> Stage<'a> {
     pub fn finish(mut self) -> Result<Vec<String>> {
         // A close does not wait for the driver, which serves the request of the new handle afterwards.
         self.client.reopen()?;
-        self.lab.wire.hold_counter(false)?;
+        self.lab.wire.hold_clocks(false)?;
         self.session = None;
         let mut wrong: Vec<String> = self.lab.wire.violations()?.iter().map(Violation::to_string).collect();
         self.check_registers(&mut wrong)?;

@@ -17,7 +17,7 @@ use disturb::{Allowed, Disturber, Happened};
 use observer::Observer;
 
 /// Time limit for a step of the program. Requests that wait for samples are cancelled within a few steps.
-const STEP_LIMIT: Duration = Duration::from_secs(30);
+const STEP_LIMIT: Duration = crate::HANG_LIMIT;
 
 /// Active processors at first, and most processors.
 const PROCESSORS: (u32, u32) = (2, 4);

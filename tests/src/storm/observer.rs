@@ -1,7 +1,5 @@
 //! A second program during a storm: it has a session of its own, and the driver's account at the end.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result, ensure};
 use protocol::{ALL_SOURCES, Code, CountRecord, DETACHED, EventRequest, InfoReply, StartHeader, StopRequest, modes};
 use zerocopy::{FromBytes, IntoBytes};
@@ -9,12 +7,10 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::disturb::Disturber;
 use crate::lab::Lab;
 use crate::requests::{Client, ROOM};
+use crate::wait_for;
 
 /// TotalIssues.
 const SOURCE: u32 = 2;
-
-/// Time limit for the sessions of a killed program to end.
-const END_LIMIT: Duration = Duration::from_secs(10);
 
 pub struct Observer {
     client: Client,
@@ -67,16 +63,14 @@ impl Observer {
 
     /// Ends the detached sessions, waits until all others have ended, and returns the driver's account.
     pub fn end_sessions(&mut self) -> Result<InfoReply> {
-        let begun = Instant::now();
-        loop {
+        wait_for(|| {
             let detached = StopRequest { session: DETACHED, source: ALL_SOURCES, core_type: 0 };
             self.client.send(Code::Stop, detached.as_bytes(), ROOM)?;
             let (_, bytes) = self.client.send(Code::Info, &[], ROOM)?;
             let info = InfoReply::read_from_bytes(&bytes).ok().context("the reply to Info has another length")?;
-            if info.sessions <= u32::from(self.witness.is_some()) {
-                return Ok(info);
-            }
-            ensure!(begun.elapsed() < END_LIMIT, "{} sessions of an ended program still run", info.sessions);
-        }
+            let still = info.sessions.saturating_sub(u32::from(self.witness.is_some()));
+            ensure!(still == 0, "{still} sessions of an ended program still run");
+            Ok(info)
+        })
     }
 }

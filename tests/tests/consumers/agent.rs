@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use serde_json::Value;
-use tests::{Agent, Lab, get, is_soak, line_with, lines_of};
-
-const LIMIT: Duration = Duration::from_secs(60);
+use tests::{Agent, Lab, get, is_soak, line_with, lines_of, wait_until};
 
 const COUNTING: &str = "[counting]\nevents = [\"TotalIssues\"]\ninterval = \"1s\"\n";
 
@@ -55,11 +53,9 @@ fn query(address: &str, expression: &str) -> Option<f64> {
 
 /// Waits until an expression has this value.
 fn reaches(address: &str, expression: &str, expected: f64) {
-    let end = Instant::now() + LIMIT;
-    while query(address, expression).is_none_or(|value| (value - expected).abs() > f64::EPSILON) {
-        assert!(Instant::now() < end, "{expression}: {:?}, not {expected}", query(address, expression));
-        thread::sleep(Duration::from_millis(200));
-    }
+    wait_until(&format!("{expression} is not {expected}"), || {
+        query(address, expression).is_some_and(|value| (value - expected).abs() <= f64::EPSILON)
+    });
 }
 
 /// Executes events for some seconds. Returns their number on both CPUs.
@@ -158,11 +154,7 @@ fn promtool_and_the_pushgateway_know_the_types_of_the_text() {
     let mut gateway = program("HALPROF_PUSHGATEWAY");
     gateway.arg(format!("--web.listen-address={address}"));
     let gateway = Server(gateway.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let end = Instant::now() + LIMIT;
-    while get(&address, "/-/ready").is_err() {
-        assert!(Instant::now() < end, "the Pushgateway does not start");
-        thread::sleep(Duration::from_millis(100));
-    }
+    wait_until("the Pushgateway does not start", || get(&address, "/-/ready").is_ok());
     let taken = push(&address, text);
     assert!(taken.starts_with("HTTP/1.0 200"), "{taken}");
     let shown = get(&address, "/metrics").unwrap();

@@ -149,7 +149,7 @@ fn only_calls_that_high_level_forbids_are_reported() {
     for (action, functions) in (0_u32..).zip(ACTIONS) {
         let pending = (action as usize == COMPLETE_PENDING)
             .then(|| bench.probe.spawn_request(bench.handle, PEND, "-", "0").unwrap())
-            .inspect(|_| std::thread::sleep(Duration::from_millis(50)));
+            .inspect(|_| wait_until("nothing pends", || bench.lab.wire.pending_requests().unwrap() == 1));
         bench.ask(BEGIN, &[action, 0], 0);
         bench.interrupt(1);
         let expected: Vec<Violation> =

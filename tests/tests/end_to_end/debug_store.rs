@@ -5,7 +5,7 @@ use std::time::Duration;
 use bench_protocol::{ControlAreaMode, DebugStore, KvaShadow};
 use protocol::{BRANCHES, Code, EventRequest, Record, RecordKind, StartHeader, modes};
 use serde_json::Value;
-use tests::{Lab, Probe, Reply, hex};
+use tests::{Lab, Probe, Reply, hex, wait_until};
 use zerocopy::IntoBytes;
 
 use crate::life::{connect, header};
@@ -25,11 +25,8 @@ fn idle(lab: &mut Lab) -> bool {
 }
 
 /// Waits until all Debug Store registers are 0, after a handle was closed.
-fn is_soon_idle(lab: &mut Lab) -> bool {
-    (0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        idle(lab)
-    })
+fn wait_until_idle(lab: &mut Lab) {
+    wait_until("the Debug Store runs", || idle(lab));
 }
 
 /// Replaces the machine and loads the driver on it.
@@ -329,7 +326,7 @@ fn killing_a_client_stops_its_recording() {
     }
     std::thread::sleep(Duration::from_millis(50));
     probe.kill().unwrap();
-    assert!(is_soon_idle(&mut lab));
+    wait_until_idle(&mut lab);
     assert_eq!((lab.control_areas().unwrap(), lab.enabled_counters().unwrap()), (0, 0));
     lab.finish().unwrap();
 }
@@ -351,7 +348,7 @@ fn recording_continues_after_a_sleep() {
     lab.wire.branch(0, true, 0x1000, 16, 100).unwrap();
     assert_eq!(lab.wire.ds_writes().unwrap()[0].branches, 200);
     probe.command(&format!("close {handle}")).unwrap();
-    assert!(is_soon_idle(&mut lab));
+    wait_until_idle(&mut lab);
     drop(probe);
     lab.finish().unwrap();
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bench_protocol::{InterruptMode, TimerMode};
 use protocol::RecordKind;
-use tests::{Lab, is_soak};
+use tests::{Lab, is_soak, wait_until};
 
 use crate::sampling::{Sampler, is_sample, overflows};
 
@@ -46,7 +46,7 @@ fn account_for_overflows(lab: &mut Lab, mode: InterruptMode, unmasks: bool, what
     lab.wire.hal_unmasks(unmasks).unwrap();
     lab.wire.clear_ledger().unwrap();
     // Otherwise a busy machine throttles, and the counts below depend on its load.
-    lab.wire.hold_counter(true).unwrap();
+    lab.wire.hold_clocks(true).unwrap();
     let mut sampler = Sampler::start(lab, 1 << 12, INTERVAL, 900);
     // The time that the handler took in the real time below counts until the next tick.
     lab.wire.tick(1, 1).unwrap();
@@ -62,12 +62,10 @@ fn account_for_overflows(lab: &mut Lab, mode: InterruptMode, unmasks: bool, what
     let lost = u64::from(mode == InterruptMode::LostWhileMasked);
     let (records, _) = sampler.fetch(100);
     assert_eq!(records.iter().filter(|record| is_sample(record)).count() as u64, 2 - lost, "{what}");
-    lab.wire.hold_counter(false).unwrap();
+    lab.wire.hold_clocks(false).unwrap();
     lab.run_in_real_time().unwrap();
-    sleep(Duration::from_millis(100));
+    wait_until(&format!("{what}: in real time"), || sampler.fetch(4_096).0.iter().any(is_sample));
     lab.run_by_script().unwrap();
-    let (records, _) = sampler.fetch(4_096);
-    assert!(records.iter().any(is_sample), "{what}: in real time");
     let counts = sampler.stop();
     assert!(counts[1][1] >= lost, "{what}: {counts:?}");
     let accounted: Vec<u64> = counts.iter().map(|count| count.iter().sum()).collect();
@@ -105,7 +103,7 @@ fn a_foreign_interrupt_storm_silences_a_processor_until_the_next_session() {
     lab.wire.write_msr(1, CONTROL.0, CONTROL.1).unwrap();
     lab.wire.write_msr(1, 0x38F, SLOTS).unwrap();
     lab.install().unwrap();
-    lab.wire.hold_counter(true).unwrap();
+    lab.wire.hold_clocks(true).unwrap();
     let mut first = Sampler::start(&lab, 64, INTERVAL, 900);
     lab.wire.run(1, &[(0xA4, 0x01, LEFT)], &[]).unwrap();
     // Each call delivers the pending interrupt, if any.

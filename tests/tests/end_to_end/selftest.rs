@@ -85,7 +85,7 @@ fn a_selftest_passes_and_fails_with_counters_that_are_wrong_by_one_percent() {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         // Otherwise the handler's time on a busy machine pauses the sampling.
-        lab.wire.hold_counter(true).unwrap();
+        lab.wire.hold_clocks(true).unwrap();
         lab.wire.set_interrupt_sites(0, &[site(first, 3), site(second, 1)]).unwrap();
         for (accuracy, code) in [(1_000, 0), (990, 28)] {
             lab.wire.script_requests(0, script(*selects, accuracy)).unwrap();
@@ -99,7 +99,7 @@ fn a_selftest_passes_and_fails_with_counters_that_are_wrong_by_one_percent() {
             let counted = if code == 0 { "passed" } else { "failed" };
             assert_eq!(verdicts, [counted, counted, "passed", "passed", "passed"], "{identity}, {accuracy}: {json}");
         }
-        lab.wire.hold_counter(false).unwrap();
+        lab.wire.hold_clocks(false).unwrap();
         lab.uninstall().unwrap();
     }
     lab.finish().unwrap();

@@ -75,7 +75,7 @@ fn profile_time_counts_milliseconds_of_measured_time() {
     for identity in first_or_all(&["intel-no-leaf-a", "haswell-4710mq", "amd-legacy", "amd-hyperv-masked"], 2) {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
-        lab.wire.hold_counter(true).unwrap();
+        lab.wire.hold_clocks(true).unwrap();
         lab.client(&["start", "Time"]).unwrap().success().unwrap();
         lab.wire.advance(12).unwrap();
         let mut probe = lab.probe().unwrap();
@@ -88,7 +88,7 @@ fn profile_time_counts_milliseconds_of_measured_time() {
         let stopped = lab.client(&["stop", "Timer", "--json"]).unwrap().json().unwrap();
         assert_eq!(stopped["events"][0]["count"], 34, "{identity}: {stopped}");
         assert_eq!(lab.wire.ticks().unwrap().set, 0, "{identity}: it needs no timer");
-        lab.wire.hold_counter(false).unwrap();
+        lab.wire.hold_clocks(false).unwrap();
         drop(probe);
         lab.uninstall().unwrap();
     }

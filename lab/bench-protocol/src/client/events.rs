@@ -113,12 +113,12 @@ impl Client {
         ask!(self, Command::Advance { milliseconds }, Answer::Done => ())
     }
 
-    /// Sends [`Command::HoldCounter`].
+    /// Sends [`Command::HoldClocks`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn hold_counter(&mut self, hold: bool) -> Result<(), Error> {
-        ask!(self, Command::HoldCounter(hold), Answer::Done => ())
+    pub fn hold_clocks(&mut self, hold: bool) -> Result<(), Error> {
+        ask!(self, Command::HoldClocks(hold), Answer::Done => ())
     }
 
     /// Sends [`Command::SetInterruptSites`].

@@ -75,7 +75,7 @@ pub fn answer(command: Command) -> Answer {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
         }
         Command::Advance { milliseconds } => set(|time| MACHINE.clock_offsets.advance(time), milliseconds),
-        Command::HoldCounter(hold) => set(time::hold_counter, hold),
+        Command::HoldClocks(hold) => set(time::hold_clocks, hold),
         Command::NotifyPower { first, second } => set(notify_power, [first, second]),
         Command::SetTime(time) => set(set_time, time),
         Command::SetTimers(mode) => set(deferred::set_timer_mode, timer_mode(mode)),
@@ -202,7 +202,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     hal::set_information_size(CURRENT_INFORMATION_SIZE);
     hal::hide_frames(false);
     scheduled::reset();
-    time::hold_counter(false);
+    time::hold_clocks(false);
     system_information::reset();
     control_areas::reset();
     MACHINE.kernel.tracing.reset();

@@ -30,14 +30,15 @@ pub fn time_stamp() -> u64 {
     INTERRUPTED.get().map_or_else(nt::time_stamp, |(_, stamp)| stamp)
 }
 
-/// Stops the performance counter of drivers, or lets it continue.
-pub fn hold_counter(hold: bool) {
+/// Stops the performance counter and the waits of drivers, or lets them continue.
+pub fn hold_clocks(hold: bool) {
     MACHINE.clock_offsets.hold_counter(hold.then(|| nt::performance_counter().0));
 }
 
 /// Returns the time in units of 100 ns, without sleep. Waits run by this clock.
 fn unbiased() -> u64 {
     let (value, ticks) = nt::performance_counter();
+    let value = MACHINE.clock_offsets.held_counter().unwrap_or(value);
     let units = i128::from(value) * i128::from(UNITS) * 1_000 / i128::from(ticks.max(1));
     let now = u64::try_from(units).unwrap_or_default();
     now.saturating_add(MACHINE.clock_offsets.advanced().saturating_mul(UNITS))
