@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use bench_protocol::{DsWrites, THREAD_SCRIPT, TRACE_SCRIPT, ThreadLedger, ThreadScript, Time, TraceScript, Violation};
 
 use crate::event_access;
+use crate::log;
 use crate::probe::Probe;
 use crate::program::ProgramOutput;
 use crate::start::{self, REPEATS, never_began, start_with_retries};
@@ -103,7 +104,8 @@ impl Bench {
         let _ = event_access::set(|program, arguments| wine.run(program, arguments), None); // often there is none
         services.load(&wine, "shim").context("the lab does not start")?;
         let line = bench_protocol::Client::find(&wine.drive_c(PORT_FILE), HANG_LIMIT)
-            .with_context(|| format!("the lab does not answer\n{}", wine.log_text()))?;
+            .with_context(|| format!("the lab does not answer\n{}", wine.log_text()))?
+            .observed_by(|command, answer| log::note(&format!("lab: {} -> {}", command.trim_end(), answer)));
         Ok(Self { services, wine, wire: line })
     }
 }
@@ -317,6 +319,7 @@ impl Lab {
         let output = self.wine.drive_c("lab/output.txt");
         let said = || fs::read_to_string(&output).unwrap_or_default();
         let start = || {
+            log::note(&format!("{line}: begins"));
             let file = File::create(&output)?;
             let mut child = command(self)?.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file).spawn()?;
             let mut ended = None;

@@ -15,6 +15,7 @@ mod c_program;
 mod event_access;
 pub mod interrupts;
 mod lab;
+mod log;
 mod machine;
 mod pe;
 mod probe;

@@ -8,6 +8,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use crate::HANG_LIMIT;
+use crate::log;
 use crate::start::start_with_retries;
 
 /// A running probe.exe. Dropping it ends the program.
@@ -57,12 +58,16 @@ impl Probe {
     }
 
     fn send(&mut self, line: &str) -> Result<()> {
+        log::note(&format!("probe {}: {line}", self.child.id()));
         writeln!(self.to, "{line}").context("cannot write to probe.exe")
     }
 
     fn answer(&mut self, line: &str) -> Result<String> {
         match self.from.recv_timeout(HANG_LIMIT) {
-            Ok(answer) => Ok(answer.trim_end().to_owned()),
+            Ok(answer) => {
+                log::note(&format!("probe {}: -> {answer}", self.child.id()));
+                Ok(answer.trim_end().to_owned())
+            }
             Err(RecvTimeoutError::Timeout) => bail!("probe.exe did not answer {line:?} within {HANG_LIMIT:?}"),
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("probe.exe is gone ({}), asked for {line:?}", self.child.wait()?)

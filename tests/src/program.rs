@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::HANG_LIMIT;
+use crate::log;
 
 /// The result of a program.
 #[derive(Debug, Clone)]
@@ -28,6 +29,7 @@ impl ProgramOutput {
     pub(crate) fn run(command: &mut Command, line: String) -> Result<Self> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.with_context(|| format!("cannot start {line}"))?;
+        log::note(&format!("{line}: begins"));
         let id = child.id();
         let waiter = thread::spawn(move || child.wait_with_output());
         let started = Instant::now();
@@ -43,7 +45,10 @@ impl ProgramOutput {
             thread::sleep(Duration::from_millis(2));
         }
         let output = waiter.join().ok().with_context(|| format!("no output of {line}"))??;
-        Ok(Self::new(line, &output))
+        let ran = Self::new(line, &output);
+        let said = ran.err.lines().next().unwrap_or_default();
+        log::note(&format!("{}: {} after {:.3} s: {said}", ran.line, ran.status, started.elapsed().as_secs_f64()));
+        Ok(ran)
     }
 
     fn new(line: String, output: &Output) -> Self {

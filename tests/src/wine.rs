@@ -4,12 +4,13 @@ use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use wine_prefix::Prefix;
 
 use crate::program::ProgramOutput;
-use crate::start;
+use crate::{log, start};
 
 /// Returns the folder with halprof.sys, client.exe and the files of the lab, which `cargo xtask` passes in the
 /// environment.
@@ -33,6 +34,9 @@ fn path_from(variable: &str) -> Result<PathBuf> {
     path.map(PathBuf::from)
         .with_context(|| format!("{variable} is not set: run `cargo xtask test` or `cargo xtask demo`"))
 }
+
+/// The lines of the drivers' output that a failed test shows.
+const SHOWN_LINES: usize = 30;
 
 /// A running Wine. Dropping it ends all its processes.
 #[derive(Debug)]
@@ -118,6 +122,12 @@ pub fn line(program: &str, arguments: &[&str]) -> String {
 
 impl Drop for Wine {
     fn drop(&mut self) {
+        if thread::panicking() {
+            let text = self.log_text();
+            let lines: Vec<&str> = text.lines().collect();
+            let last = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default().join("\n");
+            eprintln!("the bench's last second:\n{}the last output of its drivers:\n{last}", log::last_second());
+        }
         // An error has no consequence: the next boot ends what is left.
         let _ = self.prefix.stop();
     }

@@ -56,6 +56,8 @@ pub(crate) use ask;
 #[derive(Debug)]
 pub struct Client {
     lab: BufReader<TcpStream>,
+    /// Called with each command and its answer, as they are sent.
+    observer: Option<fn(&str, &str)>,
 }
 
 impl Client {
@@ -69,7 +71,7 @@ impl Client {
         stream.set_read_timeout(Some(WAIT_LIMIT))?;
         stream.set_write_timeout(Some(WAIT_LIMIT))?;
         stream.set_nodelay(true)?;
-        Ok(Self { lab: BufReader::new(stream) })
+        Ok(Self { lab: BufReader::new(stream), observer: None })
     }
 
     /// Connects to the lab that writes its port to this file. Waits for it for at most `limit`.
@@ -88,16 +90,25 @@ impl Client {
         }
     }
 
+    /// Lets a function see each command and its answer, as they are sent.
+    #[must_use]
+    pub fn observed_by(self, observer: fn(&str, &str)) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
     /// Sends a command and returns the answer. A refusal is an error.
     ///
     /// # Errors
     /// The lab refuses the command, cannot be reached, or sends an invalid line.
     pub fn ask(&mut self, command: &Command) -> Result<Answer, Error> {
-        let mut line = serde_json::to_string(command)?;
-        line.push('\n');
-        self.lab.get_mut().write_all(line.as_bytes())?;
-        line.clear();
-        if self.lab.read_line(&mut line)? == 0 {
+        let mut command = serde_json::to_string(command)?;
+        command.push('\n');
+        let mut line = String::new();
+        let asked = self.lab.get_mut().write_all(command.as_bytes()).and_then(|()| self.lab.read_line(&mut line));
+        if let Some(observer) = self.observer {
+            observer(&command, &line);
+        }
+        if asked? == 0 {
             return Err(Error::Io(io::ErrorKind::UnexpectedEof.into()));
         }
         match serde_json::from_str(&line)? {
