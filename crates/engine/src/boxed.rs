@@ -1,8 +1,9 @@
 //! A box that returns `None` when memory is low, where `Box::new` would crash the system.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
+
+use pmu::try_reserved;
 
 /// A value in its own allocation, where it stays when the box moves.
 #[derive(Debug)]
@@ -11,9 +12,15 @@ pub struct Boxed<T>(Box<[T; 1]>);
 impl<T> Boxed<T> {
     /// Moves the value to the heap, or returns `None` if memory is low.
     pub fn new(value: T) -> Option<Self> {
-        let mut memory = Vec::new();
-        memory.try_reserve_exact(1).ok()?;
-        memory.push(value);
+        let mut memory = try_reserved(1)?;
+        // As in `pmu::try_boxed`: comparisons that leave no path to a panic.
+        if memory.len() < memory.capacity() {
+            memory.push(value);
+        }
+        if memory.len() < memory.capacity() {
+            drop(memory.into_iter()); // by value: no one else gets its address
+            return None;
+        }
         <Box<[T; 1]>>::try_from(memory.into_boxed_slice()).ok().map(Self)
     }
 }

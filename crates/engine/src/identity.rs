@@ -43,8 +43,8 @@ fn brand(cpu: &impl Cpuid) -> [u8; 48] {
             let part = cpu.cpuid(number, 0);
             [part.eax, part.ebx, part.ecx, part.edx]
         });
-        for (part, register) in text.chunks_exact_mut(4).zip(registers) {
-            part.copy_from_slice(&register.to_le_bytes());
+        for (part, register) in text.as_chunks_mut().0.iter_mut().zip(registers) {
+            *part = register.to_le_bytes();
         }
     }
     text

@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 
+use pmu::try_reserved;
 use protocol::ErrorCode;
 use protocol::status::STATUS_INSUFFICIENT_RESOURCES;
 
@@ -24,8 +25,11 @@ pub trait TryPush<T> {
 
 impl<T> TryPush<T> for Vec<T> {
     fn try_place(&mut self, item: T) -> Result<(), T> {
-        // The second check lets the compiler see that `push` does not grow, so it removes the path to a panic.
-        if self.try_reserve(1).is_ok() && self.len() < self.capacity() {
+        if self.len() == self.capacity() {
+            grow(self);
+        }
+        // This check lets the compiler see that `push` does not grow, so it removes the path to a panic.
+        if self.len() < self.capacity() {
             self.push(item);
             Ok(())
         } else {
@@ -34,11 +38,16 @@ impl<T> TryPush<T> for Vec<T> {
     }
 }
 
+/// Makes room for one more item, if there is memory. Never inlined: most of an inlined `try_push` would be this.
+#[cold]
+#[inline(never)]
+fn grow<T>(items: &mut Vec<T>) {
+    let _ = items.try_reserve(1);
+}
+
 /// Returns an empty vector with this capacity.
 pub fn try_with_capacity<T>(length: usize) -> Result<Vec<T>, Refusal> {
-    let mut items = Vec::new();
-    items.try_reserve_exact(length).map_err(|_| NO_MEMORY)?;
-    Ok(items)
+    try_reserved(length).ok_or(NO_MEMORY)
 }
 
 /// Collects the items; `expected` is their number.

@@ -22,7 +22,6 @@ mod sleep;
 mod sources;
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 pub use error::{HalError, MAX_RAW};
@@ -41,6 +40,7 @@ use crate::per_cpu::PerCpu;
 use crate::selection::{self, Options, Selection};
 use crate::source::ProfileSource;
 use crate::state::{self, CounterCell, CounterSet, CpuCounters, PerCpuPmu, RawSlot};
+use crate::try_boxed::try_boxed;
 
 /// HalpProfileInterface with its state and the intervals.
 ///
@@ -150,11 +150,12 @@ impl<E: Default> Hal<E> {
         let capabilities = interface.capabilities();
         let per_cpu = per_cpus(maximum_processors, capabilities)?;
         let sources = interface.sources();
-        let intervals = filled(sources.len(), |index| {
+        let intervals = try_boxed(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |entry| IntervalRange::of(entry.source));
             AtomicU32::new(range.default)
-        })?;
-        let raw = filled(usize::from(MAX_RAW), |_| RawSlot::default())?;
+        })
+        .ok_or(HalError::NoMemory)?;
+        let raw = try_boxed(usize::from(MAX_RAW), |_| RawSlot::default()).ok_or(HalError::NoMemory)?;
         let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
         let enumerated = selection::enumerated(cpu, selection.interface);
         Ok(Self {
@@ -279,13 +280,5 @@ impl<E> Hal<E> {
 // Never inlined: the caller would have one of them on its stack all the time.
 #[inline(never)]
 fn per_cpus<E: Default>(count: u32, capabilities: u64) -> Result<Box<[PerCpu<E>]>, HalError> {
-    filled(count as usize, |_| PerCpu::new(capabilities))
-}
-
-/// Returns a slice of `length` items, without a panic if memory is short.
-fn filled<T>(length: usize, make: impl FnMut(usize) -> T) -> Result<Box<[T]>, HalError> {
-    let mut items = Vec::new();
-    items.try_reserve_exact(length).map_err(|_| HalError::NoMemory)?;
-    items.extend((0..length).map(make));
-    Ok(items.into_boxed_slice())
+    try_boxed(count as usize, |_| PerCpu::new(capabilities)).ok_or(HalError::NoMemory)
 }

@@ -5,7 +5,6 @@
 //! PROFILE_LEVEL. Each state is one atomic word, so readers always see a consistent state.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
@@ -31,6 +30,7 @@ pub use crate::counter_set::{CounterSet, mask};
 use crate::disturbance::Disturbances;
 use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Sources};
+use crate::try_boxed::try_boxed;
 
 /// State of a counter. All zero: free.
 #[bitfield(u64)]
@@ -167,10 +167,7 @@ impl CounterCell {
 #[must_use]
 pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Box<[T]>> {
     let cells = (processors as usize).checked_mul(usize::from(counters))?;
-    let mut states = Vec::new();
-    states.try_reserve_exact(cells).ok()?;
-    states.extend((0..cells).map(|_| T::default()));
-    Some(states.into_boxed_slice())
+    try_boxed(cells, |_| T::default())
 }
 
 /// The active counters of one processor: a copy of information from the states, so that an interrupt need not read them

@@ -9,8 +9,8 @@ pub const VENDOR_INTEL: [u8; 12] = *b"GenuineIntel";
 #[must_use]
 pub fn vendor_text(registers: [u32; 3]) -> [u8; 12] {
     let mut text = [0; 12];
-    for (part, register) in text.chunks_exact_mut(4).zip(registers) {
-        part.copy_from_slice(&register.to_le_bytes());
+    for (part, register) in text.as_chunks_mut().0.iter_mut().zip(registers) {
+        *part = register.to_le_bytes();
     }
     text
 }
