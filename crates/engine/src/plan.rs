@@ -301,6 +301,7 @@ impl<M: Platform> Planner<'_, M> {
     }
 
     /// Adds the ring of the processor that was added last to a session that samples.
+    #[inline(never)] // the memory that it gets has a pointer to the function that frees it
     fn add_ring(&self, session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
         let Some(mut rings) = session.rings.take() else { return Ok(()) };
         let places =

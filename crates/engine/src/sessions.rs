@@ -1,6 +1,7 @@
 //! All sessions: start, read and stop on their processors.
 
 mod added;
+mod addressed;
 mod movement;
 mod threads;
 mod yielding;
@@ -31,6 +32,7 @@ use crate::session_events::{write_starts, write_stops};
 use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush};
 use added::AddedProcessor;
+use addressed::Addressed;
 use movement::{Found, try_counters};
 use threads::{Kept, thread_profiling_taken};
 
@@ -305,9 +307,9 @@ impl Sessions {
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         self.find(number, client)?;
-        let meant = |session: &Session| session.is_meant(number, client);
+        let meant = Addressed::Requested(number, client);
         let has = |session: &Session| session.events.iter().any(|event| event.has_count(events));
-        if !self.all.iter().any(|session| meant(session) && has(session)) && !events.is_all() {
+        if !self.all.iter().any(|session| meant.has(session) && has(session)) && !events.is_all() {
             return Err(Refusal::new(STATUS_NOT_FOUND, ErrorCode::NotStarted).source(events.source).detail(number, 0));
         }
         self.take_yielded(meant, events, context, reply);
@@ -319,7 +321,7 @@ impl Sessions {
     #[inline(never)]
     pub fn stop_all_of<M: Platform>(&mut self, client: ClientId, context: EngineContext<'_, M>) {
         let reply = &mut Reply::over(&mut []);
-        let kept = self.stop_those(|session| session.owner == Some(client), EventFilter::ALL, context, reply);
+        let kept = self.stop_those(Addressed::Owned(client), EventFilter::ALL, context, reply);
         if let Some(kept) = kept {
             self.disown(kept.number);
         }
@@ -354,7 +356,7 @@ impl Sessions {
         if self.release_threads(|_| true, context.platform).is_some() {
             self.all.iter_mut().for_each(|session| session.thread_profiling = ThreadProfiling::No);
         }
-        self.stop_those(|_| true, EventFilter::ALL, context, &mut Reply::over(&mut []));
+        self.stop_those(Addressed::Every, EventFilter::ALL, context, &mut Reply::over(&mut []));
         self.forget(|_| true);
         self.resources.areas().release_all(context);
         self.resources.reservation().free_again(context.platform);
@@ -362,15 +364,16 @@ impl Sessions {
 
     /// Stops the addressed events of the addressed sessions, and writes their final counts. Returns the session that
     /// Windows keeps from being stopped, with the reason.
+    #[inline(never)]
     fn stop_those<M: Platform>(
         &mut self,
-        meant: impl Fn(&Session) -> bool + Sync,
+        addressed: Addressed,
         events: EventFilter,
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Option<Kept> {
         // A session that has stopped may have left its subscriber number to another.
-        let meant = |session: &Session| meant(session) && session.has(events);
+        let meant = |session: &Session| addressed.has(session) && session.has(events);
         let kept = self.release_threads(meant, context.platform);
         let meant = |session: &Session| meant(session) && kept.is_none_or(|kept| session.number != kept.number);
         if !self.all.iter().any(meant) {

@@ -127,6 +127,7 @@ impl Disturbances {
     }
 
     /// Notes that `counters` were found disturbed at `time`; 0 if the caller has no clock.
+    #[inline]
     pub(crate) fn note(&self, counters: CounterSet, disturbance: Disturbance, time: u64) {
         self.interrupt();
         let noted = self.noted();

@@ -112,6 +112,7 @@ impl From<CounterState> for Wanted {
 ///
 /// # Errors
 /// The first event that cannot have a counter together with all events before it, whatever the assignment.
+#[inline(never)] // it calls a closure by its address, which no other function does
 pub fn assign(
     free: CounterSet,
     preferred: CounterSet,

@@ -31,13 +31,15 @@ impl ProcessorSet {
 
     /// Iterates over the processors of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0_u32..).step_by(64).zip(self.words).flat_map(|(first, word)| {
-            let mut left = word;
-            core::iter::from_fn(move || {
-                let bit = left.trailing_zeros();
-                left &= left.checked_sub(1)?;
-                Some(first + bit)
-            })
+        core::iter::successors(self.next_from(0), |before| self.next_from(before + 1))
+    }
+
+    /// Returns the first processor of the set that is not below `number`.
+    fn next_from(&self, number: u32) -> Option<u32> {
+        let mut below = u64::MAX.checked_shl(number % 64).unwrap_or_default(); // of the first word alone
+        (number & !63..).step_by(64).zip(self.words.get(number as usize / 64..)?).find_map(|(first, word)| {
+            let word = word & core::mem::replace(&mut below, u64::MAX);
+            (word != 0).then(|| first + word.trailing_zeros())
         })
     }
 }

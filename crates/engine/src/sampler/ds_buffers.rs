@@ -316,6 +316,7 @@ impl Precise {
     }
 
     /// Returns the number of records that the buffer holds.
+    #[inline]
     fn room(&self) -> usize {
         size_of_val::<[AtomicU64]>(&self.words) / self.format.least_size().max(1)
     }
@@ -324,6 +325,7 @@ impl Precise {
     /// records, it is that one. The word of formats 1 to 3 is the status at the time (SDM Vol. 3B, "PEBS Record
     /// Format"), in which other bits may be set or the bit may be cleared by then. Later formats have the counters
     /// themselves.
+    #[inline]
     fn counters_of(&self, counters: Option<u64>) -> (CounterSet, bool) {
         if self.counters.len() == 1 {
             return (self.counters, true);

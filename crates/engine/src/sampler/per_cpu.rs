@@ -202,6 +202,7 @@ impl PerCpuSampling {
     }
 
     /// Returns the cookie of a new interrupt; 0 if no events are wanted.
+    #[inline]
     pub fn next_cookie(&self) -> u32 {
         if !self.wants_events() {
             return 0;
@@ -212,6 +213,7 @@ impl PerCpuSampling {
     }
 
     /// Returns whether events are to be written.
+    #[inline]
     pub fn has_events(&self) -> bool {
         self.with_events(|events| events.has_any()) == Some(true)
     }
@@ -319,6 +321,7 @@ impl PerCpuSampling {
     }
 
     /// Counts a spurious interrupt. Returns whether there are too many in a row.
+    #[inline]
     pub fn count_spurious(&self) -> bool {
         add_one(&self.spurious);
         self.storm.note(self.served.load(Ordering::Relaxed))
@@ -373,6 +376,7 @@ impl PerCpuSampling {
     }
 
     /// Pushes a record for every session that samples on the processor. It is dropped if a ring is full.
+    #[inline]
     pub fn push_to_all(&self, record: &SampleRecord) -> bool {
         self.push_to(Subscribers::from_bits(u8::MAX), record)
     }
@@ -388,10 +392,11 @@ impl PerCpuSampling {
     }
 
     /// Counts an overflow without a sample of each of `counters`, for every subscriber of the counter.
+    #[inline]
     pub fn count_overflows(&self, counters: CounterSet, why: Unsampled) {
-        let account = match why {
-            Unsampled::Lost => SampleStats::lose,
-            Unsampled::Throttled => SampleStats::throttle,
+        let account = |stats: &SampleStats| match why {
+            Unsampled::Lost => stats.lose(),
+            Unsampled::Throttled => stats.throttle(),
         };
         for (counter, subscriptions) in self.subscriptions_of(counters) {
             self.with_events(|events| events.add_unsampled(counter, subscriptions.source(), why));
@@ -402,7 +407,7 @@ impl PerCpuSampling {
     }
 
     /// Counts an overflow without a sample for one subscriber.
-    pub fn count_for(&self, subscriber: Subscriber, counter: u8, account: fn(&SampleStats)) {
+    pub fn count_for(&self, subscriber: Subscriber, counter: u8, account: impl FnOnce(&SampleStats)) {
         self.with(subscriber, |producer| producer.side().of(counter).map(account));
     }
 
@@ -417,6 +422,7 @@ impl PerCpuSampling {
     }
 
     /// Returns whether a session samples by time on the processor.
+    #[inline]
     pub fn samples_by_time(&self) -> bool {
         self.producers()
             .any(|(_, producer)| producer.try_with(|producer| producer.side().time().is_active()) == Some(true))

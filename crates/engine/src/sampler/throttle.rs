@@ -108,6 +108,7 @@ impl Throttle {
     }
 
     /// Returns whether anything is stopped until the next tick.
+    #[inline]
     pub fn is_waiting(&self) -> bool {
         self.is_time_waiting() || self.traced.load(Ordering::Relaxed) || !self.waiting().is_empty()
     }

@@ -4,6 +4,7 @@ use pmu::ProcessorIndex;
 use protocol::{ErrorCode, NtStatus};
 
 use super::Sessions;
+use super::addressed::Addressed;
 use crate::event::EventFilter;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
@@ -96,7 +97,7 @@ impl Sessions {
     /// Stops a session without a reply.
     fn stop_quietly<M: Platform>(&mut self, number: u64, context: EngineContext<'_, M>) {
         let reply = &mut Reply::over(&mut []);
-        self.stop_those(|session| session.number == number, EventFilter::ALL, context, reply);
+        self.stop_those(Addressed::Numbered(number), EventFilter::ALL, context, reply);
     }
 }
 

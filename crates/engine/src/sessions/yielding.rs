@@ -3,6 +3,7 @@
 //! A session that has yielded keeps its final counts until its client stops it. The client learns of it from a read.
 
 use super::Sessions;
+use super::addressed::Addressed;
 use crate::event::{Event, EventFilter, EventState};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
@@ -16,7 +17,7 @@ impl Sessions {
             let running = session.events.iter_mut().filter(|event| event.runs());
             running.for_each(|event| event.state = EventState::Yielding);
         }
-        self.stop_those(|session| session.yields, EventFilter::ALL, context, &mut Reply::over(&mut []));
+        self.stop_those(Addressed::Yielding, EventFilter::ALL, context, &mut Reply::over(&mut []));
         let yielded = self.all.iter_mut().filter(|session| session.has_untaken_counts());
         yielded.for_each(|session| session.yielded = true);
     }
@@ -24,12 +25,12 @@ impl Sessions {
     /// Writes the final counts of the addressed events of sessions that have yielded, and forgets them.
     pub(super) fn take_yielded<M: Platform>(
         &mut self,
-        meant: impl Fn(&Session) -> bool,
+        addressed: Addressed,
         events: EventFilter,
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) {
-        for session in self.all.iter_mut().filter(|session| meant(session) && session.has_untaken_counts()) {
+        for session in self.all.iter_mut().filter(|session| addressed.has(session) && session.has_untaken_counts()) {
             session.write_counts(events, context.sampler, reply);
             session.events.iter_mut().filter(|event| event.has_count(events)).for_each(Event::stop);
         }

@@ -119,11 +119,11 @@ impl<E> Hal<E> {
     /// registers.
     fn held_values(&self, processor: ProcessorIndex, emon: Emon) -> [Held; REGISTERS] {
         let mut held = [None; REGISTERS];
-        let mut add = |processor, is_shared: fn(ExtraRegister) -> bool| {
+        let mut add = |processor, only_shared: bool| {
             let cpu_counters = self.cpu_counters(processor);
             for counter in cpu_counters.counters(|state| !state.is_free()).iter() {
                 let used = self.register_with(emon, cpu_counters, cpu_counters.get(counter));
-                if let Some((register, value)) = used.filter(|(register, _)| is_shared(*register))
+                if let Some((register, value)) = used.filter(|(register, _)| !only_shared || is_shared(*register))
                     && let Some(held) = held.get_mut(register as usize)
                 {
                     *held = Some((value, processor));
@@ -131,9 +131,9 @@ impl<E> Hal<E> {
             }
         };
         if let Some(other) = self.sharing_thread(processor, emon) {
-            add(other, is_shared);
+            add(other, true);
         }
-        add(processor, |_| true);
+        add(processor, false);
         held
     }
 
