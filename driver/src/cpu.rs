@@ -1,35 +1,17 @@
-//! The processor that runs the code: instructions that need inline assembly, and the ways to stay on one processor.
+//! The ways to stay on one processor, and instructions that may fault.
 
-#![expect(
-    unsafe_code,
-    reason = "rdmsr, wrmsr, rdpmc, CR4 and the local APIC have no safe form, and only the IRQL holds code on a processor"
-)]
+#![expect(unsafe_code, reason = "only the IRQL or an affinity holds code on a processor")]
 
 mod guarded;
 
-use core::arch::asm;
-use core::marker::PhantomData;
-use core::sync::atomic::Ordering;
-
-use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
-use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
+use interrupt_path::{Processor, with_current};
+use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::ProcessorSet;
-use raw_cpuid::CpuIdResult;
-use x86_defs::control_register::CR4_PCE;
 
-use crate::nt::control_area;
-use crate::nt::local_apic::{self, Entry};
-use crate::nt::processors::{self, Pinned};
+use crate::nt::processors::{self, Pinned, Work};
 use crate::nt::targeted_calls::TargetedCalls;
 
 pub use guarded::{PinnedProcessor, on_processor};
-
-/// The processor on which the code runs.
-///
-/// Only this module makes the value, in functions that keep the code on its processor while the value lives. It is not
-/// `Send`.
-#[derive(Debug)]
-pub struct Processor(PhantomData<*const ()>);
 
 /// Runs `work` on the boot processor.
 ///
@@ -37,7 +19,9 @@ pub struct Processor(PhantomData<*const ()>);
 /// Below DISPATCH_LEVEL, which is also the IRQL of `work`.
 pub fn on_boot_processor<T>(work: impl FnOnce(&Processor) -> T) -> T {
     let _stay = Pinned::to_boot_processor();
-    work(&Processor(PhantomData))
+    // SAFETY: the thread stays there
+    let processor = unsafe { Processor::current() };
+    work(&processor)
 }
 
 /// Runs `work` on every active processor at the same time, at HIGH_LEVEL, and returns when all are done.
@@ -45,10 +29,11 @@ pub fn on_boot_processor<T>(work: impl FnOnce(&Processor) -> T) -> T {
 /// # IRQL
 /// Below IPI_LEVEL.
 pub fn on_each_processor(work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
-    processors::broadcast(&|| {
-        // SAFETY: `broadcast` is at HIGH_LEVEL until this returns
+    let work = || {
+        // SAFETY: `Work` runs at HIGH_LEVEL until this returns
         unsafe { with_current(work) }
-    });
+    };
+    Work::new(&work).broadcast();
 }
 
 /// Runs `work` on these processors, which are active, at HIGH_LEVEL, and returns when all are done. All active
@@ -61,34 +46,39 @@ pub fn on_processors(
     processors: &ProcessorSet,
     work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync),
 ) {
+    let work = || {
+        let if_concerned = |current: CurrentCpu<'_, Processor>| {
+            if processors.contains(current.index().number()) {
+                work(current);
+            }
+        };
+        // SAFETY: `Work` runs at HIGH_LEVEL until this returns
+        unsafe { with_current(if_concerned) }
+    };
+    bring(calls, processors, Work::new(&work));
+}
+
+/// Brings work, which does nothing on other processors, to these.
+#[inline(never)]
+fn bring(calls: &TargetedCalls, processors: &ProcessorSet, work: Work<'_>) {
     let mut wanted = processors.iter().map(ProcessorIndex::new);
     let Some(first) = wanted.next() else { return };
     if wanted.next().is_none() && here(first, work) {
         return;
     }
     let are_all = ProcessorIndex::first(processors::active()).all(|processor| processors.contains(processor.number()));
-    let at_high_level = || {
-        // SAFETY: the DPC is at HIGH_LEVEL until this returns
-        unsafe { with_current(work) }
-    };
-    if !are_all && calls.run(processors, &at_high_level) {
-        return;
+    if are_all || !calls.run(processors, work) {
+        work.broadcast();
     }
-    // A processor may have become active meanwhile.
-    on_each_processor(&|current| {
-        if processors.contains(current.index().number()) {
-            work(current);
-        }
-    });
 }
 
-/// Runs `work` at HIGH_LEVEL if this thread is on the processor. Returns whether it is.
-fn here(processor: ProcessorIndex, work: impl Fn(CurrentCpu<'_, Processor>)) -> bool {
+/// Runs the work if this thread is on the processor. Returns whether it is.
+fn here(processor: ProcessorIndex, work: Work<'_>) -> bool {
     let mut is_here = false;
     at_high_level(|current| {
         is_here = current.index() == processor;
         if is_here {
-            work(current);
+            work.run();
         }
     });
     is_here
@@ -103,112 +93,4 @@ pub fn at_high_level(work: impl FnOnce(CurrentCpu<'_, Processor>)) {
         // SAFETY: `at_high_level` is at HIGH_LEVEL until this returns
         unsafe { with_current(work) }
     });
-}
-
-/// Runs `work` with the token of the current processor.
-///
-/// # Safety
-/// The IRQL is PROFILE_LEVEL, which is HIGH_LEVEL, until `work` returns: the code does not leave the processor.
-#[inline]
-pub unsafe fn with_current<T>(work: impl FnOnce(CurrentCpu<'_, Processor>) -> T) -> T {
-    work(CurrentCpu::new(&Processor(PhantomData), processors::current()))
-}
-
-impl Cpuid for Processor {
-    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
-        raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf)
-    }
-}
-
-impl Cpu for Processor {
-    fn rdmsr(&self, msr: Msr) -> u64 {
-        let (low, high): (u32, u32);
-        // SAFETY: an `Msr` names a register that CPUID enumerates, and reading one has no effect on memory
-        unsafe {
-            asm!("rdmsr", in("ecx") msr.address(), out("eax") low, out("edx") high,
-                 options(nomem, nostack, preserves_flags));
-        }
-        u64::from(high) << 32 | u64::from(low)
-    }
-
-    fn wrmsr(&self, msr: Msr, value: u64) {
-        let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
-        // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, and `pmu`, which creates it,
-        // leaves reserved bits clear. One of them refers to memory: IA32_DS_AREA. The control area written there and
-        // its buffers live until the old value is restored
-        unsafe {
-            asm!("wrmsr", in("ecx") msr.address(), in("eax") low, in("edx") high,
-                 options(nostack, preserves_flags));
-        }
-    }
-
-    fn rdpmc(&self, index: u32) -> u64 {
-        let (low, high): (u32, u32);
-        // SAFETY: `pmu` reads only counters that CPUID enumerates, and the driver runs at CPL 0
-        unsafe {
-            asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
-                 options(nomem, nostack, preserves_flags));
-        }
-        u64::from(high) << 32 | u64::from(low)
-    }
-
-    fn user_rdpmc(&self) -> bool {
-        let cr4: u64;
-        // SAFETY: the driver runs at CPL 0, and reading the register has no effect
-        unsafe { asm!("mov rax, cr4", out("rax") cr4, options(nomem, nostack, preserves_flags)) };
-        cr4 & CR4_PCE != 0
-    }
-
-    fn run_loop(&self, iterations: u32) {
-        // SAFETY: the loop changes a register and the flags, and ends when the register is zero
-        unsafe {
-            asm!("2:", "dec ecx", "jnz 2b", inout("ecx") iterations.max(1) => _, options(nomem, nostack));
-        }
-    }
-
-    #[inline]
-    fn time_stamp(&self) -> u64 {
-        // SAFETY: every x86-64 processor has the instruction, and CR4.TSD does not apply at CPL 0
-        unsafe { core::arch::x86_64::_rdtsc() }
-    }
-
-    fn lvt_pmi(&self) -> u32 {
-        match local_apic::entry() {
-            Entry::Shut => 0,
-            Entry::Register => (self.rdmsr(X2APIC_LVT_PERFORMANCE) & 0xFFFF_FFFF) as u32,
-            Entry::Memory(address) => {
-                let entry: u32;
-                // SAFETY: the page is mapped until it is closed; the local APIC requires one aligned access of 32 bits
-                unsafe {
-                    asm!("mov {entry:e}, [{address}]", entry = out(reg) entry, address = in(reg) address,
-                         options(readonly, nostack, preserves_flags));
-                }
-                entry
-            }
-        }
-    }
-
-    fn save_area(&self, word: u8) -> u64 {
-        control_area::word(word).map_or(0, |word| word.load(Ordering::Relaxed))
-    }
-
-    fn set_save_area(&self, word: u8, value: u64) {
-        if let Some(word) = control_area::word(word) {
-            word.store(value, Ordering::Relaxed);
-        }
-    }
-
-    fn set_lvt_pmi(&self, entry: u32) {
-        match local_apic::entry() {
-            Entry::Shut => {}
-            Entry::Register => self.wrmsr(X2APIC_LVT_PERFORMANCE, entry.into()),
-            Entry::Memory(address) => {
-                // SAFETY: the page is mapped until it is closed; the local APIC requires one aligned access of 32 bits
-                unsafe {
-                    asm!("mov [{address}], {entry:e}", entry = in(reg) entry, address = in(reg) address,
-                         options(nostack, preserves_flags));
-                }
-            }
-        }
-    }
 }

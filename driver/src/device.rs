@@ -13,9 +13,10 @@ use protocol::{Code, Method};
 
 use crate::kernel::Kernel;
 use crate::nt::fast_mutex::FastMutex;
-use crate::nt::irp::{Major, Request, current_process};
+use crate::nt::irp::{Major, Request};
 use crate::nt::{device_object, privilege};
 use crate::{interrupt, waiting};
+use interrupt_path::current_process;
 
 /// The engine, from DriverEntry to unload.
 pub static ENGINE: FastMutex<Option<Engine<Kernel>>> = FastMutex::new(None);

@@ -7,21 +7,21 @@ use core::num::NonZeroU64;
 
 use driver_core::SamplingParts;
 use engine::{ClientId, Interrupted, Sampler, Subscribers, TICKS_PER_SECOND, Ticks};
+use interrupt_path::clock::ticks;
+use interrupt_path::waker::wake_reader;
+use interrupt_path::{cpu_dpcs, current_process, current_thread, dpc, performance_interrupt, sampler};
 use pmu::ProcessorIndex;
 use protocol::{GroupReply, GroupRequest, Mode, ProcessorSet};
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
 use crate::cpu;
 use crate::nt::device_object::{self, Keep};
-use crate::nt::dpc;
 use crate::nt::power::Change;
 use crate::nt::system_process::Worker;
 use crate::nt::timers::{FineClock, Timers};
-use crate::nt::trap_frame::TrapFrame;
 use crate::nt::unwind::Scratch;
-use crate::nt::{clock, cpu_dpcs, hal, irp, processors};
-use crate::waker::wake_reader;
-use crate::{sampler, tracing};
+use crate::nt::{clock, hal, processors};
+use crate::tracing;
 
 /// Units of 100 ns between two ticks.
 const TICK: u32 = 10_000_000 / TICKS_PER_SECOND;
@@ -39,12 +39,12 @@ const ACCESS_LIMIT: u64 = 2;
 /// At most DISPATCH_LEVEL.
 pub fn power_changed(change: Change) {
     let Some(sampler) = sampler::get() else { return };
-    let now = clock::ticks();
+    let now = ticks();
     match change {
         Change::Sleep => {
             sampler.sleeps().begin(now);
             let limit = Ticks(clock::frequency() / ACCESS_LIMIT);
-            while sampler.sleeps().is_accessed() && clock::ticks().since(now) < limit {
+            while sampler.sleeps().is_accessed() && ticks().since(now) < limit {
                 core::hint::spin_loop();
             }
             cpu::on_each_processor(&|current| sampler.fall_asleep(current, now));
@@ -68,7 +68,7 @@ pub fn power_changed(change: Change) {
 pub fn read_group(wanted: GroupRequest, client: ClientId) -> Option<GroupReply> {
     let sampler = sampler::get()?;
     let mut reply = None;
-    cpu::at_high_level(|current| reply = sampler.read_group(current, clock::ticks, client, wanted));
+    cpu::at_high_level(|current| reply = sampler.read_group(current, ticks, client, wanted));
     reply
 }
 
@@ -157,44 +157,13 @@ impl SamplingParts for Ending {
     }
 }
 
-/// Handler of the performance monitor interrupt, called by the HAL on the interrupted processor. The HAL writes the end
-/// of interrupt itself.
-///
-/// # IRQL
-/// PROFILE_LEVEL.
-unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
-    let Some(sampler) = sampler::get() else { return };
-    // SAFETY: null, or the trap frame that the HAL lends for the duration of the call
-    let frame = unsafe { frame.as_ref() };
-    // Without a frame the counters must still be rearmed, or they would stop; the sample gets address 0 in kernel mode.
-    let (ip, is_user) = frame.map_or((0, false), |frame| (frame.instruction_pointer(), frame.is_user()));
-    let interrupted = Interrupted {
-        ip,
-        process: irp::current_process(),
-        thread: irp::current_thread(),
-        mode: if is_user { Mode::User } else { Mode::Kernel },
-    };
-    // SAFETY: the HAL calls the handler at PROFILE_LEVEL
-    unsafe {
-        cpu::with_current(|current| {
-            let deferred = sampler.interrupt(current, clock::ticks, &interrupted);
-            if deferred.reader {
-                wake_reader();
-            }
-            if deferred.events {
-                cpu_dpcs::queue(current.index());
-            }
-        });
-    };
-}
-
 /// Writes the events of the current processor, and charges the time to its budget.
 ///
 /// # IRQL
 /// DISPATCH_LEVEL.
 pub fn write_events() {
     let Some(sampler) = sampler::get() else { return };
-    let begin = clock::ticks();
+    let begin = ticks();
     loop {
         let mut event = None;
         cpu::at_high_level(|current| event = sampler.take_event(current));
@@ -204,7 +173,7 @@ pub fn write_events() {
         }
     }
     cpu::at_high_level(|current| {
-        if sampler.charge(current, begin, clock::ticks()) {
+        if sampler.charge(current, begin, ticks()) {
             wake_reader();
         }
     });
@@ -218,7 +187,7 @@ pub fn write_events() {
 fn tick(_memory: &()) {
     let Some(sampler) = sampler::get() else { return };
     cpu::at_high_level(|current| {
-        let deferred = sampler.tick(current, clock::ticks());
+        let deferred = sampler.tick(current, ticks());
         if deferred.reader {
             wake_reader();
         }
@@ -286,8 +255,8 @@ impl SamplingByTime {
 /// DISPATCH_LEVEL.
 fn time_expired(scratch: &Scratch) {
     let Some(sampler) = sampler::get() else { return };
-    let begin = clock::ticks();
-    cpu::at_high_level(|current| sampler.rotate(current, clock::ticks));
+    let begin = ticks();
+    cpu::at_high_level(|current| sampler.rotate(current, ticks));
     sample_by_time(sampler, scratch, begin);
 }
 
@@ -305,12 +274,12 @@ fn sample_by_time(sampler: &Sampler, scratch: &Scratch, begin: Ticks) {
         let ip = unsafe { scratch.interrupted_address() }.unwrap_or_default();
         let interrupted = Interrupted {
             ip,
-            process: irp::current_process(),
-            thread: irp::current_thread(),
+            process: current_process(),
+            thread: current_thread(),
             mode: if ip == 0 || ip >= KERNEL_SPACE { Mode::Kernel } else { Mode::User },
         };
         cpu::at_high_level(|current| {
-            let deferred = sampler.sample_time(current, due, begin, clock::ticks, &interrupted);
+            let deferred = sampler.sample_time(current, due, begin, ticks, &interrupted);
             watermark_hit |= deferred.reader;
             if deferred.events {
                 cpu_dpcs::queue(current.index());

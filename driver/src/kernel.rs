@@ -4,14 +4,16 @@ use core::cell::Cell;
 use core::num::NonZeroU64;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
+use interrupt_path::clock::ticks;
+use interrupt_path::cpu_dpcs::CpuDpcs;
+use interrupt_path::{Processor, current_processor};
 use pmu::{CurrentCpu, Options, ProcessorIndex};
 use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
 use sample_ring::Memory;
 use wdk_sys::PCUNICODE_STRING;
 
-use crate::cpu::{self, PinnedProcessor, Processor};
+use crate::cpu::{self, PinnedProcessor};
 use crate::interrupt::{self, Sampling, SamplingByTime};
-use crate::nt::cpu_dpcs::CpuDpcs;
 use crate::nt::device_object::{self, Keep};
 use crate::nt::hal::{self, Reservation};
 use crate::nt::node_pool::NodePool;
@@ -56,7 +58,7 @@ impl Kernel {
         Some(Self {
             options: Options { hygon_as_amd },
             calls: TargetedCalls::new()?,
-            _events: CpuDpcs::new(interrupt::write_events)?,
+            _events: CpuDpcs::new(processors::maximum(), interrupt::write_events)?,
             pool: NodePool::new(),
             timers: Cell::new(None),
             sampling: Cell::new(None),
@@ -180,11 +182,11 @@ impl Platform for Kernel {
     }
 
     fn clock(&self) -> Ticks {
-        clock::ticks()
+        ticks()
     }
 
     fn shared_clock(&self) -> impl Fn() -> Ticks + Sync {
-        clock::ticks
+        ticks
     }
 
     fn is_shadowed(&self) -> Result<bool, NtStatus> {
@@ -192,7 +194,7 @@ impl Platform for Kernel {
     }
 
     fn current_processor(&self) -> ProcessorIndex {
-        processors::current()
+        current_processor()
     }
 
     fn allocate_area(&self, processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {

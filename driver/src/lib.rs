@@ -1,8 +1,9 @@
 //! halprof.sys: the HAL's hardware performance counter profiling as a WDM driver.
 //!
 //! This crate is a thin shell around [`engine`]: it creates the device, forwards requests, and gives the engine access
-//! to the processors. All unsafe code of halprof that runs in the kernel is here, except that of `sample-ring`. Each
-//! Windows facility has a file under `nt`, and all assembly is in `cpu.rs` and `cpu/`.
+//! to the processors. All unsafe code of halprof that runs in the kernel is here and in [`interrupt_path`], except that
+//! of `sample-ring`. Each Windows facility has a file under `nt`, and all assembly is in `cpu/` and in
+//! `interrupt_path`. This crate is compiled for size.
 
 #![no_std]
 
@@ -15,10 +16,8 @@ mod interrupt;
 mod kernel;
 mod layout;
 mod nt;
-mod sampler;
 mod tracing;
 mod waiting;
-mod waker;
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -31,16 +30,21 @@ use wdk_sys::{
 use device::{Device, ENGINE};
 use driver_core::Parts;
 use engine::Engine;
+use interrupt_path::dpc::{self, Dpc};
+use interrupt_path::{sampler, waker};
 use kernel::Kernel;
 use nt::aligned::Aligned;
 use nt::power::PowerState;
 use nt::processor_change::{Change, ProcessorChange};
 use nt::system_thread::SystemThread;
-use nt::{clock, dpc};
+use nt::{clock, processors};
 use protocol::DriverIdentity;
 
 /// Serves waiting requests and accumulates the counts at regular intervals.
 static WORKER: SystemThread = SystemThread::new(work);
+
+/// Wakes the thread that serves waiting requests.
+static WAKE: Dpc = Dpc::new(wake);
 
 /// Stops the counters before sleep and restarts them afterwards.
 static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
@@ -92,7 +96,7 @@ const fn decimal(text: &str) -> u16 {
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTSTATUS {
     black_box(&IDENTITY); // without a use, the linker drops it
     ENGINE.initialize();
-    waker::initialize();
+    waker::initialize(&WAKE);
     if create_engine(registry_path).is_none() {
         return STATUS_INSUFFICIENT_RESOURCES;
     }
@@ -210,5 +214,6 @@ impl Parts for Driver {
 
     fn withdraw(&self) {
         sampler::withdraw();
+        processors::wait_for_interrupts();
     }
 }

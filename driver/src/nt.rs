@@ -5,9 +5,7 @@
 pub mod aligned;
 pub mod clock;
 pub mod control_area;
-pub mod cpu_dpcs;
 pub mod device_object;
-pub mod dpc;
 pub mod etw;
 pub mod fast_mutex;
 pub mod hal;
@@ -28,5 +26,4 @@ pub mod targeted_calls;
 pub mod text;
 pub mod thread_profiling;
 pub mod timers;
-pub mod trap_frame;
 pub mod unwind;

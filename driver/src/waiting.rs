@@ -7,7 +7,7 @@ use crate::kernel::Kernel;
 use crate::nt::clock;
 use crate::nt::irp::Request;
 use crate::nt::pending::{PENDING, STATUS_DEVICE_BUSY, STATUS_PENDING};
-use crate::waker::WAITING;
+use interrupt_path::waker::WAITING;
 
 /// Units of 100 ns in a millisecond.
 const MILLISECOND: u64 = 10_000;

@@ -120,6 +120,9 @@ impl Group {
         for package in packages {
             command.args(["--package", package]);
         }
+        if self.kit {
+            command.args(["--package", "interrupt-path"]); // a part of the driver, with lints and documents of its own
+        }
         let folders = workspace.neutral_folders()?;
         let options = |option: &str| folders.each_ref().map(|(folder, name)| format!("{option}={folder}={name}"));
         // An array of JSON is one of TOML as well. Cargo appends it to the flags of .cargo/config.toml.

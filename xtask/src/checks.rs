@@ -18,8 +18,9 @@ use crate::{
 };
 
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
-const WINDOWS_ONLY: [&str; 11] = [
+const WINDOWS_ONLY: [&str; 12] = [
     "driver",
+    "interrupt-path",
     "shim",
     "faulty-driver",
     "bcryptprimitives",

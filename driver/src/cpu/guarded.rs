@@ -11,12 +11,13 @@ use core::arch::global_asm;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
+use interrupt_path::current_processor;
 use pmu::first_access::GeneralProtection;
 use pmu::{Cpuid, GuardedCpu, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
 use wdk_sys::NTSTATUS;
 
-use crate::nt::processors::{self, Pinned};
+use crate::nt::processors::Pinned;
 
 /// STATUS_UNSUCCESSFUL (ntstatus.h).
 const STATUS_UNSUCCESSFUL: NTSTATUS = 0xC000_0001_u32.cast_signed();
@@ -89,7 +90,7 @@ pub struct PinnedProcessor(PhantomData<*const ()>);
 /// Below DISPATCH_LEVEL, which is also the IRQL of `work`.
 pub fn on_processor<T>(processor: ProcessorIndex, work: impl FnOnce(&PinnedProcessor) -> T) -> Result<T, NTSTATUS> {
     let _stay = Pinned::to(processor)?;
-    if processors::current() != processor {
+    if current_processor() != processor {
         return Err(STATUS_UNSUCCESSFUL);
     }
     Ok(work(&PinnedProcessor(PhantomData)))

@@ -1,22 +1,12 @@
 //! Clocks of the kernel.
 
-use engine::{Duration100ns, Ticks};
+use engine::Duration100ns;
+use interrupt_path::clock::ticks;
 use wdk_sys::LARGE_INTEGER;
 use wdk_sys::ntddk::{KeDelayExecutionThread, KeQueryPerformanceCounter};
 
 /// KernelMode (wdm.h).
 const KERNEL_MODE: i8 = 0;
-
-/// Returns the performance counter.
-///
-/// # IRQL
-/// Any.
-pub fn ticks() -> Ticks {
-    // SAFETY: the pointer is optional
-    let ticks = unsafe { KeQueryPerformanceCounter(core::ptr::null_mut()) };
-    // SAFETY: every bit pattern is a `QuadPart`
-    Ticks(unsafe { ticks.QuadPart }.cast_unsigned())
-}
 
 /// Returns the frequency of the performance counter in ticks per second, which never changes.
 ///

@@ -2,20 +2,19 @@
 //! shadowing.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
-use pmu::ProcessorIndex;
-use protocol::PROCESSOR_WORDS;
+use interrupt_path::control_area::area_of;
+use pmu::{ProcessorIndex, try_boxed};
 use wdk_sys::ntddk::RtlGetVersion;
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
 
 use super::irp::check;
-use super::processors::{self, Pinned};
+use super::processors::Pinned;
 use super::routine;
 use super::system_process::Worker;
 use super::text::Text;
@@ -55,40 +54,8 @@ struct Request {
 
 const _: () = assert!(size_of::<Request>() == 0x10 && core::mem::offset_of!(Request, allocate) == 8);
 
-/// The control area of a processor.
-struct AreaOfProcessor {
-    /// Null if the processor has no area.
-    words: AtomicPtr<AtomicU64>,
-    of_kernel: AtomicBool,
-}
-
-/// The control areas of all processors, by index.
-static AREAS: [AreaOfProcessor; PROCESSOR_WORDS * 64] =
-    [const { AreaOfProcessor { words: AtomicPtr::new(core::ptr::null_mut()), of_kernel: AtomicBool::new(false) } }; _];
-
-/// Number of words in the shortest layout.
-const LEAST_WORDS: usize = Layout::V62.size() / 8;
-
 /// Number of words in the longest layout.
 const MAX_WORDS: usize = Layout::V1903.size() / 8;
-
-/// Returns a word of the current processor's area, or `None` if it has no area. The code that frees an area must ensure
-/// that no processor uses it.
-///
-/// # IRQL
-/// Any at which the thread stays on its processor.
-pub fn word(word: u8) -> Option<&'static AtomicU64> {
-    let words = AREAS.get(processors::current().as_usize())?.words.load(Ordering::Acquire);
-    let index = usize::from(word);
-    if words.is_null() || index >= LEAST_WORDS {
-        return None;
-    }
-    // SAFETY: every layout has at least `LEAST_WORDS` words
-    let word = unsafe { words.add(index) };
-    // SAFETY: the area lives until it is freed, and no code uses it by then; the processor's own writes are aligned and
-    // as atomic as these
-    Some(unsafe { &*word })
-}
 
 /// Allocates the zeroed area of a processor.
 ///
@@ -99,7 +66,7 @@ pub fn word(word: u8) -> Option<&'static AtomicU64> {
 /// At most APC_LEVEL.
 pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.into(), address: 0 };
-    let place = AREAS.get(processor.as_usize()).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
+    let place = area_of(processor).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
     let worker = Worker::new().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES))?;
     let mut made = Err(refused(STATUS_INSUFFICIENT_RESOURCES));
     worker.run(&mut || {
@@ -112,8 +79,8 @@ pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlA
             AreaAllocator::Driver => zeros().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES)),
         };
         made = words.map(|words| {
-            place.of_kernel.store(by == AreaAllocator::Kernel, Ordering::Relaxed);
-            place.words.store(words, Ordering::Release);
+            // SAFETY: every layout has the words of the shortest; `free` frees them only after it has taken the area
+            unsafe { place.give(words, by == AreaAllocator::Kernel) };
             #[expect(clippy::cast_possible_truncation, reason = "160 bytes at most")]
             ControlArea { address: words.expose_provenance() as u64, size: layout.size() as u32 }
         });
@@ -129,14 +96,14 @@ pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlA
 /// # IRQL
 /// At most APC_LEVEL.
 pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
-    let place = AREAS.get(processor.as_usize()).ok_or(STATUS_INVALID_PARAMETER)?;
+    let place = area_of(processor).ok_or(STATUS_INVALID_PARAMETER)?;
     // Allocated first: if this fails, the area remains and can be freed later.
     let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
-    let words = place.words.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    let words = place.take();
     if words.is_null() {
         return Err(STATUS_INVALID_PARAMETER);
     }
-    if !place.of_kernel.load(Ordering::Relaxed) {
+    if !place.is_of_kernel() {
         let words = core::ptr::slice_from_raw_parts_mut(words, MAX_WORDS);
         // SAFETY: allocated by `zeros` with this length, and freed once
         drop(unsafe { Box::from_raw(words) });
@@ -147,7 +114,8 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
         freed = ask_kernel(processor, false).map(|_| ()).map_err(|refused| refused.status.into());
     });
     if freed.is_err() {
-        place.words.store(words, Ordering::Release);
+        // SAFETY: taken above, and the kernel has not freed it
+        unsafe { place.give(words, true) };
     }
     freed
 }
@@ -199,10 +167,8 @@ fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU6
 
 /// Allocates a zeroed area from the pool, or returns `None` if memory is low.
 fn zeros() -> Option<*mut AtomicU64> {
-    let mut words: Vec<AtomicU64> = Vec::new();
-    words.try_reserve_exact(MAX_WORDS).ok()?;
-    words.extend((0..MAX_WORDS).map(|_| AtomicU64::new(0)));
-    Some(Box::into_raw(words.into_boxed_slice()).cast())
+    let words = try_boxed(MAX_WORDS, |_| AtomicU64::new(0))?;
+    Some(Box::into_raw(words).cast())
 }
 
 /// Returns the build number of Windows.

@@ -10,7 +10,7 @@ use wdk_sys::{HANDLE, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, ULONG};
 use super::irp::check;
 use super::processors::Pinned;
 use super::system_process::Worker;
-use super::trap_frame::TrapFrame;
+use interrupt_path::TrapFrame;
 
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS (ntddk.h).
 const PROFILE_SOURCE_INTERRUPT_HANDLER: ULONG = 1;

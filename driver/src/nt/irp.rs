@@ -1,6 +1,6 @@
 //! I/O request packets.
 
-use wdk_sys::ntddk::{IofCompleteRequest, MmMapLockedPagesSpecifyCache, PsGetCurrentProcessId, PsGetCurrentThreadId};
+use wdk_sys::ntddk::{IofCompleteRequest, MmMapLockedPagesSpecifyCache};
 use wdk_sys::{
     _MEMORY_CACHING_TYPE, _MM_PAGE_PRIORITY, CCHAR, IO_STACK_LOCATION, IRP, MDL_MAPPED_TO_SYSTEM_VA,
     MDL_SOURCE_IS_NONPAGED_POOL, NTSTATUS, PIRP, SL_PENDING_RETURNED,
@@ -172,24 +172,4 @@ fn stack_location(irp: &IRP) -> *mut IO_STACK_LOCATION {
     let overlay = unsafe { irp.Tail.Overlay.__bindgen_anon_2 };
     // SAFETY: as above
     unsafe { overlay.__bindgen_anon_1.CurrentStackLocation }
-}
-
-/// Returns the current or interrupted thread.
-///
-/// # IRQL
-/// Any.
-pub fn current_thread() -> u32 {
-    // SAFETY: no requirement
-    let id = unsafe { PsGetCurrentThreadId() };
-    u32::try_from(id.addr()).unwrap_or(u32::MAX)
-}
-
-/// Returns the process of the current or interrupted thread. Windows process IDs have 32 bits.
-///
-/// # IRQL
-/// Any.
-pub fn current_process() -> u32 {
-    // SAFETY: no requirement
-    let id = unsafe { PsGetCurrentProcessId() };
-    u32::try_from(id.addr()).unwrap_or(u32::MAX)
 }

@@ -4,9 +4,8 @@ use core::marker::PhantomData;
 
 use pmu::ProcessorIndex;
 use wdk_sys::ntddk::{
-    KeGetCurrentProcessorNumberEx, KeGetProcessorNumberFromIndex, KeIpiGenericCall, KeLowerIrql,
-    KeQueryActiveProcessorCountEx, KeQueryMaximumProcessorCountEx, KeRevertToUserGroupAffinityThread,
-    KeSetSystemGroupAffinityThread, KfRaiseIrql,
+    KeGetProcessorNumberFromIndex, KeIpiGenericCall, KeLowerIrql, KeQueryActiveProcessorCountEx,
+    KeQueryMaximumProcessorCountEx, KeRevertToUserGroupAffinityThread, KeSetSystemGroupAffinityThread, KfRaiseIrql,
 };
 use wdk_sys::{GROUP_AFFINITY, KIRQL, NTSTATUS, PROCESSOR_NUMBER, ULONG_PTR, USHORT};
 
@@ -36,36 +35,54 @@ pub fn maximum() -> u32 {
     unsafe { KeQueryMaximumProcessorCountEx(ALL_GROUPS) }
 }
 
-/// Returns the index of the current processor over all groups. Below DISPATCH_LEVEL the thread may have moved when the
-/// function returns.
-///
-/// # IRQL
-/// Any.
-pub fn current() -> ProcessorIndex {
-    // SAFETY: the pointer is optional
-    ProcessorIndex::new(unsafe { KeGetCurrentProcessorNumberEx(core::ptr::null_mut()) })
+/// Work for one or more processors, which runs at HIGH_LEVEL. Its type is erased, so that the functions that bring it to
+/// its processors are compiled once.
+#[derive(Clone, Copy)]
+pub struct Work<'a> {
+    worker: unsafe extern "C" fn(ULONG_PTR) -> ULONG_PTR,
+    context: ULONG_PTR,
+    borrowed: PhantomData<&'a ()>,
 }
 
-/// Runs `work` on all active processors at the same time, at HIGH_LEVEL, and waits until all are done.
+/// Runs the work of which `context` is the address, on each processor.
 ///
 /// # IRQL
-/// Below IPI_LEVEL.
-pub fn broadcast<W: Fn() + Sync>(work: &W) {
-    /// Runs on each processor.
+/// At most IPI_LEVEL.
+unsafe extern "C" fn worker<W: Fn() + Sync>(context: ULONG_PTR) -> ULONG_PTR {
+    #[expect(clippy::cast_possible_truncation, reason = "ULONG_PTR is as wide as a pointer")]
+    let work = core::ptr::with_exposed_provenance::<W>(context as usize);
+    // SAFETY: from `Work::new`, and borrowed until the call that brought it here has returned
+    let work = unsafe { &*work };
+    at_high_level(work);
+    0
+}
+
+impl<'a> Work<'a> {
+    /// Borrows the work.
+    pub fn new<W: Fn() + Sync>(work: &'a W) -> Self {
+        let context = core::ptr::from_ref(work).expose_provenance() as ULONG_PTR;
+        Self { worker: worker::<W>, context, borrowed: PhantomData }
+    }
+
+    /// Runs the work on the current processor.
     ///
     /// # IRQL
-    /// IPI_LEVEL.
-    unsafe extern "C" fn worker<W: Fn() + Sync>(context: ULONG_PTR) -> ULONG_PTR {
-        #[expect(clippy::cast_possible_truncation, reason = "ULONG_PTR is as wide as a pointer")]
-        let work = core::ptr::with_exposed_provenance::<W>(context as usize);
-        // SAFETY: `broadcast` passed it, and returns only after all workers have
-        let work = unsafe { &*work };
-        at_high_level(work);
-        0
+    /// At most HIGH_LEVEL.
+    #[inline]
+    pub fn run(self) {
+        // SAFETY: `new` made the context for this worker
+        unsafe { (self.worker)(self.context) };
     }
-    let context = core::ptr::from_ref(work).expose_provenance() as ULONG_PTR;
-    // SAFETY: `worker::<W>` expects this context, and every caller of the engine is below IPI_LEVEL
-    unsafe { KeIpiGenericCall(Some(worker::<W>), context) };
+
+    /// Runs the work on all active processors at the same time, and waits until all are done.
+    ///
+    /// # IRQL
+    /// Below IPI_LEVEL.
+    #[inline(never)]
+    pub fn broadcast(self) {
+        // SAFETY: `new` made the context for this worker, and every caller of the engine is below IPI_LEVEL
+        unsafe { KeIpiGenericCall(Some(self.worker), self.context) };
+    }
 }
 
 /// Runs `work` on the current processor at HIGH_LEVEL, at which the thread stays on it.
@@ -86,7 +103,7 @@ pub fn at_high_level(work: impl FnOnce()) {
 /// # IRQL
 /// Below IPI_LEVEL.
 pub fn wait_for_interrupts() {
-    broadcast(&|| ());
+    Work::new(&|| ()).broadcast();
 }
 
 /// Guard: the thread runs on one processor while the value lives.

@@ -1,13 +1,14 @@
 //! Calls on chosen processors, by DPCs that are bound to them. Other processors are not interrupted.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use pmu::ProcessorIndex;
+use interrupt_path::dpc;
+use pmu::{ProcessorIndex, try_boxed};
 use protocol::ProcessorSet;
 use wdk_sys::ntddk::{
     KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeEvent, KeInsertQueueDpc, KeSetEvent,
@@ -16,8 +17,8 @@ use wdk_sys::ntddk::{
 use wdk_sys::{_EVENT_TYPE, _KDPC, _KDPC_IMPORTANCE, _KWAIT_REASON, KDPC, KEVENT, PROCESSOR_NUMBER, PVOID};
 
 use super::irp::check;
-use super::processors::{self, at_high_level};
-use super::{dpc, system_thread::KERNEL_MODE};
+use super::processors::{self, Work};
+use super::system_thread::KERNEL_MODE;
 
 /// A DPC of the kernel, in non-paged memory.
 struct DpcObject(UnsafeCell<MaybeUninit<KDPC>>);
@@ -50,7 +51,7 @@ impl End {
 
 /// A DPC for each possible processor. There is one value, which one thread uses at a time: it is not `Sync`.
 pub struct TargetedCalls {
-    dpcs: Vec<DpcObject>,
+    dpcs: Box<[DpcObject]>,
     one_thread: PhantomData<*const ()>,
 }
 
@@ -66,9 +67,7 @@ impl TargetedCalls {
         // SAFETY: a static is in non-paged memory, and no thread waits for the event yet
         unsafe { KeInitializeEvent(END.event(), _EVENT_TYPE::SynchronizationEvent, 0) };
         let most = processors::maximum() as usize;
-        let mut dpcs = Vec::new();
-        dpcs.try_reserve_exact(most).ok()?;
-        dpcs.resize_with(most, || DpcObject(UnsafeCell::new(MaybeUninit::zeroed())));
+        let dpcs = try_boxed(most, |_| DpcObject(UnsafeCell::new(MaybeUninit::zeroed())))?;
         Some(Self { dpcs, one_thread: PhantomData })
     }
 
@@ -77,11 +76,11 @@ impl TargetedCalls {
     ///
     /// # IRQL
     /// At most APC_LEVEL.
-    pub fn run<W: Fn() + Sync>(&self, processors: &ProcessorSet, work: &W) -> bool {
+    pub fn run(&self, processors: &ProcessorSet, work: Work<'_>) -> bool {
         let each = || processors.iter().map(ProcessorIndex::new);
         let mut count = 0;
         for processor in each() {
-            if !self.aim(processor, work) {
+            if !self.aim(processor, &work) {
                 return false;
             }
             count += 1;
@@ -104,14 +103,14 @@ impl TargetedCalls {
     }
 
     /// Prepares the DPC of a processor. It is not queued: every call waits for the DPCs that it queued.
-    fn aim<W: Fn() + Sync>(&self, processor: ProcessorIndex, work: &W) -> bool {
+    fn aim(&self, processor: ProcessorIndex, work: &Work<'_>) -> bool {
         let Some(dpc) = self.dpcs.get(processor.as_usize()) else { return false };
         let mut number = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
         // SAFETY: the kernel may write to `number`
         let found = unsafe { KeGetProcessorNumberFromIndex(processor.number(), &raw mut number) };
         let context = core::ptr::from_ref(work).cast_mut().cast();
-        // SAFETY: the DPC's own memory, in non-paged pool, and not queued; `worker::<W>` expects this context
-        unsafe { KeInitializeDpc(dpc.get(), Some(worker::<W>), context) };
+        // SAFETY: the DPC's own memory, in non-paged pool, and not queued; `worker` expects this context
+        unsafe { KeInitializeDpc(dpc.get(), Some(worker), context) };
         // Of high importance, a DPC interrupts its processor at once. Others may wait there for the next interrupt.
         // SAFETY: initialized above, and not queued
         unsafe { KeSetImportanceDpc(dpc.get(), _KDPC_IMPORTANCE::HighImportance) };
@@ -135,15 +134,10 @@ impl Drop for TargetedCalls {
 ///
 /// # IRQL
 /// DISPATCH_LEVEL.
-unsafe extern "C" fn worker<W: Fn() + Sync>(
-    _dpc: *mut _KDPC,
-    context: *mut c_void,
-    _argument1: PVOID,
-    _argument2: PVOID,
-) {
+unsafe extern "C" fn worker(_dpc: *mut _KDPC, context: *mut c_void, _argument1: PVOID, _argument2: PVOID) {
     // SAFETY: `aim` passed it, and `run` returns only after the last processor has set the event below
-    let work = unsafe { &*context.cast_const().cast::<W>() };
-    at_high_level(work);
+    let work = unsafe { &*context.cast_const().cast::<Work<'_>>() };
+    work.run();
     if END.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
         // SAFETY: `new` initialized the event
         unsafe { KeSetEvent(END.event(), 0, 0) };

@@ -1,12 +1,13 @@
 //! Periodic timers, one per processor, that call a function.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use pmu::ProcessorIndex;
+use interrupt_path::dpc;
+use pmu::{ProcessorIndex, try_boxed};
 use protocol::ProcessorSet;
 use wdk_sys::ntddk::{
     ExSetTimerResolution, KeCancelTimer, KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeTimerEx,
@@ -14,7 +15,6 @@ use wdk_sys::ntddk::{
 };
 use wdk_sys::{_KDPC, _KDPC_IMPORTANCE, _TIMER_TYPE, KDPC, KTIMER, LARGE_INTEGER, PROCESSOR_NUMBER, PVOID};
 
-use super::dpc;
 use super::irp::check;
 use super::processors;
 
@@ -110,7 +110,7 @@ unsafe extern "C" fn expired<S>(_dpc: *mut _KDPC, context: *mut c_void, _argumen
 /// The timers of all processors.
 pub struct Timers<S> {
     /// One entry for each possible processor.
-    timers: Vec<Timer<S>>,
+    timers: Box<[Timer<S>]>,
     /// The interval of the timers that run, or 0 if none has run yet.
     interval: AtomicU32,
 }
@@ -127,10 +127,7 @@ impl<S: Default> Timers<S> {
     /// At most DISPATCH_LEVEL.
     pub fn new(work: fn(&S)) -> Option<Self> {
         let most = processors::maximum() as usize;
-        let mut timers = Vec::new();
-        timers.try_reserve_exact(most).ok()?;
-        timers.resize_with(most, || Timer::new(work));
-        let timers = Self { timers, interval: AtomicU32::new(0) };
+        let timers = Self { timers: try_boxed(most, |_| Timer::new(work))?, interval: AtomicU32::new(0) };
         ProcessorIndex::first(processors::active()).all(|processor| timers.adopt(processor)).then_some(timers)
     }
 

@@ -10,9 +10,16 @@ use object::pe::{
 };
 use object::pod::slice_from_all_bytes;
 use object::read::pe::PeFile64;
+use object::{Object, ObjectSection};
 use tests::{checksum, checksum_place};
 
 use crate::file::{bytes, exports};
+
+/// Limit for the file, in bytes. All of it but INIT stays in non-paged memory.
+const FILE_SIZE: usize = 330_000;
+
+/// Limit for its code, in bytes.
+const CODE_SIZE: u64 = 262_000;
 
 /// IMAGE_DLLCHARACTERISTICS_EX_CET_COMPAT.
 const CET_COMPAT: u8 = 0x01;
@@ -47,6 +54,17 @@ fn the_headers_meet_the_requirements_of_windows() {
         0,
         "base relocations"
     );
+}
+
+/// What makes the file small, and keeps the interrupt path fast, is in `driver/interrupt-path/src/lib.rs`.
+#[test]
+fn the_driver_is_small() {
+    let bytes = bytes();
+    let file = PeFile64::parse(&*bytes).unwrap();
+    let code = file.section_by_name(".text").expect("code").size();
+    println!("{} bytes, of which {code} are code", bytes.len());
+    assert!(bytes.len() <= FILE_SIZE, "{} bytes", bytes.len());
+    assert!(code <= CODE_SIZE, "{code} bytes of code");
 }
 
 #[test]

@@ -69,8 +69,10 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("halprof::nt::processor_change::called(", &["halprof::processors_change("]),
     ("halprof::nt::etw::enable(", &["halprof::tracing::follow_trace_sessions("]),
     ("halprof::nt::system_process::routine(", WORK),
+    ("halprof::cpu::bring(", &[WORKER]),
     // The HAL's table of functions, and ZwSetSystemInformation.
     ("halprof::nt::control_area::", KERNEL),
+    ("halprof::nt::hal::", KERNEL),
     ("halprof::interrupt::impl$0::begin::closure$", KERNEL),
     ("core::ops::function::FnOnce::call_once<halprof::", KERNEL),
 ];
@@ -80,9 +82,9 @@ const KERNEL: &[&str] = &[];
 
 /// The counters that an event can have.
 const PLACEMENT: &[&str] = &[
-    "pmu::placement::assign_states::closure$",
+    "pmu::placement::assign_wanted::closure$",
     "pmu::interface::netburst::assignment::place::closure$",
-    "pmu::interface::amd64::pairs::assign::closure$",
+    "pmu::interface::amd64::pairs::are_placed::closure$",
 ];
 
 /// The destination of formatted text.
@@ -93,12 +95,17 @@ const WRITE_CHAR: &str = "core::fmt::Write::write_char<engine::session_events::N
 const WORK: &[&str] = &[
     "core::ops::function::FnOnce::call_once<halprof::",
     "halprof::nt::control_area::",
-    "halprof::nt::hal::impl$",
+    "halprof::nt::hal::",
     "halprof::interrupt::impl$0::begin::closure$",
+    "halprof::interrupt::impl$0::end::closure$",
+    "halprof::interrupt::impl$2::end::closure$",
 ];
 
 /// The work on each processor. The calling processor runs it on the stack of the request.
-const WORKER: &str = "halprof::nt::processors::broadcast::worker<";
+const WORKER: &str = "halprof::nt::processors::worker<";
+
+/// The function that brings the work of others to processors. It calls each work, as far as the code shows.
+const BROADCAST: &str = "halprof::nt::processors::Work::broadcast(";
 
 /// Functions whose address the file has although neither the kernel nor one of the callers above calls them.
 const NEVER_CALLED: [&str; 1] = [
@@ -158,11 +165,10 @@ impl<'a> Driver<'a> {
                 assert_eq!(called.is_empty(), prefixes.is_empty(), "targets of {caller}");
                 image.targets.insert(*function, called);
             }
-            let is_worker = |(target, takers): &(&u64, &BTreeSet<u64>)| {
-                takers.contains(function) && functions[target].starts_with(WORKER)
-            };
-            let workers = taken.iter().filter(is_worker).map(|(worker, _)| *worker).collect();
-            image.callbacks.insert((*function, "KeIpiGenericCall".to_owned()), workers);
+            if name.starts_with(BROADCAST) {
+                let workers = taken.keys().filter(|target| functions[target].starts_with(WORKER)).copied().collect();
+                image.callbacks.insert((*function, "KeIpiGenericCall".to_owned()), workers);
+            }
         }
         Self { functions, image, taken }
     }

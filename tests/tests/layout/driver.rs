@@ -56,6 +56,14 @@ impl Source {
         found
     }
 
+    /// Adds what was found in another source tree.
+    pub fn extend(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.fields.extend(other.fields);
+        self.constants.extend(other.constants);
+        self.asserted.extend(other.asserted);
+    }
+
     fn add(&mut self, text: &str, path: &Path) {
         let file = syn::parse_file(text).unwrap();
         let mut imports = Imports::default();

@@ -109,7 +109,9 @@ fn official() -> Bindings {
 
 /// Returns the source of the driver without the generated assertions.
 fn driver() -> Source {
-    Source::read(&folder("../driver/src"), "layout.rs")
+    let mut driver = Source::read(&folder("../driver/src"), "layout.rs");
+    driver.extend(Source::read(&folder("../driver/interrupt-path/src"), ""));
+    driver
 }
 
 /// Returns the names that the driver uses, and those of its allocator, which is linked into it.

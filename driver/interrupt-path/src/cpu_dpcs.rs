@@ -1,16 +1,16 @@
 //! A deferred procedure call for each processor, which that processor queues itself.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use pmu::ProcessorIndex;
+use pmu::{ProcessorIndex, try_boxed};
 use wdk_sys::ntddk::{KeInitializeDpc, KeInsertQueueDpc, KeSetImportanceDpc};
 use wdk_sys::{_KDPC, _KDPC_IMPORTANCE, KDPC, PVOID};
 
-use super::{dpc, processors};
+use crate::dpc;
 
 /// A DPC of the kernel, in non-paged memory.
 struct Object {
@@ -26,23 +26,20 @@ static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(ptr::null_mut());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Guard: the DPCs of the processors, which [`queue`] queues. There is one value at a time.
-pub struct CpuDpcs(Vec<Object>);
+pub struct CpuDpcs(Box<[Object]>);
 
 // SAFETY: kernel objects belong to no thread
 unsafe impl Send for CpuDpcs {}
 
 impl CpuDpcs {
-    /// Allocates a DPC for each possible processor, which calls `work` at DISPATCH_LEVEL on the processor that queued
-    /// it. Returns `None` if memory is low.
+    /// Allocates a DPC for each of `most` possible processors, which calls `work` at DISPATCH_LEVEL on the processor that
+    /// queued it. Returns `None` if memory is low.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.
-    pub fn new(work: fn()) -> Option<Self> {
-        let most = processors::maximum() as usize;
-        let mut objects = Vec::new();
-        objects.try_reserve_exact(most).ok()?;
-        objects.resize_with(most, || Object { dpc: UnsafeCell::new(MaybeUninit::zeroed()), work });
-        for object in &objects {
+    pub fn new(most: u32, work: fn()) -> Option<Self> {
+        let mut objects = try_boxed(most as usize, |_| Object { dpc: UnsafeCell::new(MaybeUninit::zeroed()), work })?;
+        for object in &*objects {
             let context = ptr::from_ref(object).cast_mut().cast();
             // SAFETY: non-paged memory, which does not move again, and not queued; `run` expects an `Object`
             unsafe { KeInitializeDpc(object.dpc.get().cast(), Some(run), context) };
@@ -64,7 +61,7 @@ impl Drop for CpuDpcs {
     fn drop(&mut self) {
         OBJECTS.store(ptr::null_mut(), Ordering::Release);
         dpc::flush();
-        self.0.clear();
+        self.0 = Box::default();
     }
 }
 

@@ -24,12 +24,14 @@ const _: () = assert!(core::mem::offset_of!(TrapFrame, ss) == 0x188);
 
 impl TrapFrame {
     /// Returns the address of the next instruction.
+    #[must_use]
     pub const fn instruction_pointer(&self) -> u64 {
         self.rip
     }
 
     /// Returns whether the code ran at CPL 3, from the low bits of CS (SDM Vol. 3A, 5.5). PreviousMode is not reliable
     /// in an interrupt.
+    #[must_use]
     pub const fn is_user(&self) -> bool {
         self.cs & 3 == 3
     }

@@ -1,0 +1,150 @@
+//! The processor that runs the code, and the instructions that need inline assembly.
+
+use core::arch::asm;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering;
+
+use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
+use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
+use raw_cpuid::CpuIdResult;
+use wdk_sys::ntddk::KeGetCurrentProcessorNumberEx;
+use x86_defs::control_register::CR4_PCE;
+
+use crate::control_area;
+use crate::local_apic::{self, Entry};
+
+/// The processor on which the code runs.
+///
+/// It is not `Send`.
+#[derive(Debug)]
+pub struct Processor(PhantomData<*const ()>);
+
+impl Processor {
+    /// Returns the current processor.
+    ///
+    /// # Safety
+    /// The thread stays on this processor while the value lives.
+    #[must_use]
+    pub const unsafe fn current() -> Self {
+        Self(PhantomData)
+    }
+}
+
+/// Returns the index of the current processor over all groups. Below DISPATCH_LEVEL the thread may have moved when the
+/// function returns.
+///
+/// # IRQL
+/// Any.
+#[must_use]
+pub fn current_processor() -> ProcessorIndex {
+    // SAFETY: the pointer is optional
+    ProcessorIndex::new(unsafe { KeGetCurrentProcessorNumberEx(core::ptr::null_mut()) })
+}
+
+/// Runs `work` with the token of the current processor.
+///
+/// # Safety
+/// The IRQL is PROFILE_LEVEL, which is HIGH_LEVEL, until `work` returns: the code does not leave the processor.
+#[inline]
+pub unsafe fn with_current<T>(work: impl FnOnce(CurrentCpu<'_, Processor>) -> T) -> T {
+    work(CurrentCpu::new(&Processor(PhantomData), current_processor()))
+}
+
+impl Cpuid for Processor {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf)
+    }
+}
+
+impl Cpu for Processor {
+    fn rdmsr(&self, msr: Msr) -> u64 {
+        let (low, high): (u32, u32);
+        // SAFETY: an `Msr` names a register that CPUID enumerates, and reading one has no effect on memory
+        unsafe {
+            asm!("rdmsr", in("ecx") msr.address(), out("eax") low, out("edx") high,
+                 options(nomem, nostack, preserves_flags));
+        }
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    fn wrmsr(&self, msr: Msr, value: u64) {
+        let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
+        // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, and `pmu`, which creates it,
+        // leaves reserved bits clear. One of them refers to memory: IA32_DS_AREA. The control area written there and
+        // its buffers live until the old value is restored
+        unsafe {
+            asm!("wrmsr", in("ecx") msr.address(), in("eax") low, in("edx") high,
+                 options(nostack, preserves_flags));
+        }
+    }
+
+    fn rdpmc(&self, index: u32) -> u64 {
+        let (low, high): (u32, u32);
+        // SAFETY: `pmu` reads only counters that CPUID enumerates, and the driver runs at CPL 0
+        unsafe {
+            asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
+                 options(nomem, nostack, preserves_flags));
+        }
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    fn user_rdpmc(&self) -> bool {
+        let cr4: u64;
+        // SAFETY: the driver runs at CPL 0, and reading the register has no effect
+        unsafe { asm!("mov rax, cr4", out("rax") cr4, options(nomem, nostack, preserves_flags)) };
+        cr4 & CR4_PCE != 0
+    }
+
+    fn run_loop(&self, iterations: u32) {
+        // SAFETY: the loop changes a register and the flags, and ends when the register is zero
+        unsafe {
+            asm!("2:", "dec ecx", "jnz 2b", inout("ecx") iterations.max(1) => _, options(nomem, nostack));
+        }
+    }
+
+    #[inline]
+    fn time_stamp(&self) -> u64 {
+        // SAFETY: every x86-64 processor has the instruction, and CR4.TSD does not apply at CPL 0
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+
+    fn lvt_pmi(&self) -> u32 {
+        match local_apic::entry() {
+            Entry::Shut => 0,
+            Entry::Register => (self.rdmsr(X2APIC_LVT_PERFORMANCE) & 0xFFFF_FFFF) as u32,
+            Entry::Memory(address) => {
+                let entry: u32;
+                // SAFETY: the page is mapped until it is closed; the local APIC requires one aligned access of 32 bits
+                unsafe {
+                    asm!("mov {entry:e}, [{address}]", entry = out(reg) entry, address = in(reg) address,
+                         options(readonly, nostack, preserves_flags));
+                }
+                entry
+            }
+        }
+    }
+
+    fn save_area(&self, word: u8) -> u64 {
+        control_area::word(word).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn set_save_area(&self, word: u8, value: u64) {
+        if let Some(word) = control_area::word(word) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn set_lvt_pmi(&self, entry: u32) {
+        match local_apic::entry() {
+            Entry::Shut => {}
+            Entry::Register => self.wrmsr(X2APIC_LVT_PERFORMANCE, entry.into()),
+            Entry::Memory(address) => {
+                // SAFETY: the page is mapped until it is closed; the local APIC requires one aligned access of 32 bits
+                unsafe {
+                    asm!("mov [{address}], {entry:e}", entry = in(reg) entry, address = in(reg) address,
+                         options(nostack, preserves_flags));
+                }
+            }
+        }
+    }
+}
