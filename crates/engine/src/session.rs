@@ -192,12 +192,9 @@ impl Session {
     }
 
     /// Returns the processors on which a running event fulfills a condition.
-    fn processors_where(
-        &self,
-        condition: impl Fn(&Event, Place) -> bool + Copy,
-    ) -> impl Iterator<Item = ProcessorIndex> {
-        let fulfilled = move |(event, place, _): (&Event, Place, &Count)| condition(event, place);
-        let has_one = move |processor: &&ProcessorIndex| self.running(**processor, EventFilter::ALL).any(fulfilled);
+    fn processors_where(&self, is_met: impl Fn(&Event, Place) -> bool) -> impl Iterator<Item = ProcessorIndex> {
+        let met = move |(event, place, _): (&Event, Place, &Count)| is_met(event, place);
+        let has_one = move |processor: &&ProcessorIndex| self.running(**processor, EventFilter::ALL).any(&met);
         self.processors.iter().filter(has_one).copied()
     }
 

@@ -6,7 +6,7 @@ use debug_store::Layout;
 use pmu::ProcessorIndex;
 use protocol::PROCESSOR_WORDS;
 
-use crate::current_processor;
+use crate::current::current_processor;
 
 /// The control area of a processor.
 #[derive(Debug)]

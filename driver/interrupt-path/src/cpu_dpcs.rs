@@ -32,8 +32,8 @@ pub struct CpuDpcs(Box<[Object]>);
 unsafe impl Send for CpuDpcs {}
 
 impl CpuDpcs {
-    /// Allocates a DPC for each of `most` possible processors, which calls `work` at DISPATCH_LEVEL on the processor that
-    /// queued it. Returns `None` if memory is low.
+    /// Allocates a DPC for each of `most` possible processors, which calls `work` at DISPATCH_LEVEL on the processor
+    /// that queued it. Returns `None` if memory is low.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.

@@ -16,6 +16,7 @@ extern crate alloc;
 pub mod clock;
 pub mod control_area;
 pub mod cpu_dpcs;
+mod current;
 pub mod dpc;
 pub mod local_apic;
 mod processor;
@@ -27,7 +28,8 @@ use engine::Interrupted;
 use protocol::Mode;
 use wdk_sys::ntddk::{PsGetCurrentProcessId, PsGetCurrentThreadId};
 
-pub use processor::{Processor, current_processor, with_current};
+pub use current::current_processor;
+pub use processor::{Processor, with_current};
 pub use trap_frame::TrapFrame;
 use waker::wake_reader;
 

@@ -5,12 +5,12 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
-use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
+use pmu::{Cpu, Cpuid, CurrentCpu, Msr};
 use raw_cpuid::CpuIdResult;
-use wdk_sys::ntddk::KeGetCurrentProcessorNumberEx;
 use x86_defs::control_register::CR4_PCE;
 
 use crate::control_area;
+use crate::current::current_processor;
 use crate::local_apic::{self, Entry};
 
 /// The processor on which the code runs.
@@ -28,17 +28,6 @@ impl Processor {
     pub const unsafe fn current() -> Self {
         Self(PhantomData)
     }
-}
-
-/// Returns the index of the current processor over all groups. Below DISPATCH_LEVEL the thread may have moved when the
-/// function returns.
-///
-/// # IRQL
-/// Any.
-#[must_use]
-pub fn current_processor() -> ProcessorIndex {
-    // SAFETY: the pointer is optional
-    ProcessorIndex::new(unsafe { KeGetCurrentProcessorNumberEx(core::ptr::null_mut()) })
 }
 
 /// Runs `work` with the token of the current processor.

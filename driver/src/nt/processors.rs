@@ -35,8 +35,8 @@ pub fn maximum() -> u32 {
     unsafe { KeQueryMaximumProcessorCountEx(ALL_GROUPS) }
 }
 
-/// Work for one or more processors, which runs at HIGH_LEVEL. Its type is erased, so that the functions that bring it to
-/// its processors are compiled once.
+/// Work for one or more processors, which runs at HIGH_LEVEL. Its type is erased, so that the functions that bring it
+/// to its processors are compiled once.
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
     worker: unsafe extern "C" fn(ULONG_PTR) -> ULONG_PTR,

@@ -16,8 +16,9 @@ const STACK: u64 = 1_344;
 /// an IPI uses little more. The deepest case is the start of a session whose events load what hardware reloads.
 const WORK_STACK: u64 = 1_664;
 
-/// The same limit for the DPCs that access registers, which run on the stack that the processor has for DPCs: none of its 24 KiB is
-/// used yet. The deepest case is an expiry that resumes a processor whose events load what hardware reloads.
+/// The same limit for the DPCs that access registers, which run on the stack that the processor has for DPCs: none of
+/// its 24 KiB is used yet. The deepest case is an expiry that resumes a processor whose events load what hardware
+/// reloads.
 const DPC_STACK: u64 = 1_792;
 
 /// The DPCs with that limit.
