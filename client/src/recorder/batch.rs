@@ -226,7 +226,7 @@ mod tests {
         });
         assert!(receiver.recv_timeout(Duration::from_millis(50)).is_err(), "all memory is held");
         batches.pop();
-        assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok(MAX_BATCH + 1));
+        assert_eq!(receiver.recv_timeout(Duration::from_mins(2)), Ok(MAX_BATCH + 1));
         waiting.join().unwrap().unwrap();
         assert_eq!(buffers.held(), 3 * WHOLE);
     }

@@ -50,6 +50,9 @@ pub const DISPATCH_LEVEL: u8 = 2;
 pub const IPI_LEVEL: u8 = 14;
 pub const HIGH_LEVEL: u8 = 15;
 
+/// What does not happen within this time hangs, however busy the machine is.
+pub const HANG_LIMIT: Duration = Duration::from_mins(1);
+
 /// ALL_PROCESSOR_GROUPS.
 const ALL_GROUPS: u16 = 0xFFFF;
 

@@ -448,14 +448,14 @@ fn a_counter_that_records_does_not_interrupt_by_itself() {
     }
 }
 
-/// Runs `work` in its own thread, so that the test fails if it does not end.
-fn within_ten_seconds(work: impl FnOnce() + Send + 'static) {
+/// Runs `work` in its own thread, so that the test fails if it hangs.
+fn fails_if_it_hangs(work: impl FnOnce() + Send + 'static) {
     let (done, ended) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         work();
         let _ = done.send(());
     });
-    let outcome = ended.recv_timeout(std::time::Duration::from_secs(10));
+    let outcome = ended.recv_timeout(std::time::Duration::from_mins(2));
     assert_ne!(outcome, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it does not end");
     thread.join().unwrap();
 }
@@ -463,7 +463,7 @@ fn within_ten_seconds(work: impl FnOnce() + Send + 'static) {
 /// Records are drained at PROFILE_LEVEL, so an unchecked index could keep the processor there forever.
 #[test]
 fn an_index_beyond_its_buffer_ends_the_fetch_at_the_end_of_the_buffer() {
-    within_ten_seconds(|| {
+    fails_if_it_hangs(|| {
         for (name, format, _) in FORMATS {
             for (far, maximum) in [8, 0x1000, 1 << 40, 1 << 62].into_iter().flat_map(|far| [(far, false), (far, true)])
             {

@@ -9,9 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The longest wait of a test for a delayed interrupt.
-const WAIT_LIMIT: Duration = Duration::from_secs(5);
-
 /// Wakes the thread that delivers the interrupts of a processor.
 #[derive(Default)]
 pub struct PmiSignal {
@@ -39,7 +36,7 @@ impl PmiSignal {
 
     /// Notifies the thread and waits until it has delivered what is pending now. Returns false on timeout.
     pub fn notify_and_wait(&self) -> bool {
-        self.notify_and_wait_up_to(WAIT_LIMIT)
+        self.notify_and_wait_up_to(nt::HANG_LIMIT)
     }
 
     /// As [`notify_and_wait`](Self::notify_and_wait), with another limit.

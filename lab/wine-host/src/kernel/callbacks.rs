@@ -14,7 +14,7 @@ use crate::{
     violation::{self, catch_panic},
 };
 use bench_protocol::StepEntry;
-use std::{ops::Range, ptr, time::Duration};
+use std::{ops::Range, ptr};
 
 /// The first object, `\Callback\PowerState`. Addresses of objects are not mapped.
 const FIRST_OBJECT: usize = 0x7FFF_0B1E_0000_0000;
@@ -22,9 +22,6 @@ const STEP: usize = 0x100;
 
 /// OBJ_CASE_INSENSITIVE.
 const CASE_INSENSITIVE: u32 = 0x40;
-
-/// The longest wait for a routine of a driver that was unloaded.
-const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// OBJECT_ATTRIBUTES (ntdef.h, x64).
 #[repr(C)]
@@ -158,7 +155,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     if MACHINE.kernel.callbacks.registry.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other("a driver was unloaded that had registered a callback, with ExRegisterCallback");
     }
-    if MACHINE.kernel.callbacks.registry.wait_until_idle(WAIT_LIMIT, |registered| registered.is_in(addresses)) {
+    if MACHINE.kernel.callbacks.registry.wait_until_idle(nt::HANG_LIMIT, |registered| registered.is_in(addresses)) {
         violation::other("a driver was unloaded while its callback ran, of ExRegisterCallback");
     }
     for object in &mut *lock(&MACHINE.kernel.callbacks.objects) {

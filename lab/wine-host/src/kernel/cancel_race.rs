@@ -11,6 +11,7 @@
 use crate::{
     cpu::{affinity, xchg},
     kernel::{loaded_images, requests},
+    nt,
     state::machine::MACHINE,
     violation,
 };
@@ -22,15 +23,11 @@ use std::{
     ptr,
     sync::mpsc::{self, RecvTimeoutError, Sender},
     thread,
-    time::Duration,
 };
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
 /// EFLAGS.TF (SDM Vol. 1, 3.4.3.3).
 const TRAP_FLAG: u32 = 0x100;
-
-/// The longest wait for a cancel to reach a lock or to end.
-const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 thread_local! {
     /// Whether this thread holds a spin lock and single-steps.
@@ -132,7 +129,7 @@ fn cancel(request: usize) {
         unsafe { requests::cancel(ptr::with_exposed_provenance_mut(request)) };
         before_lock();
     });
-    if reached.recv_timeout(WAIT_LIMIT) == Err(RecvTimeoutError::Timeout) {
+    if reached.recv_timeout(nt::HANG_LIMIT) == Err(RecvTimeoutError::Timeout) {
         violation::other("the lab itself failed: a cancel neither reached a lock nor ended");
     }
 }

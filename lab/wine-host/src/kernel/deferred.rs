@@ -35,9 +35,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The longest wait of a test for routines.
-const WAIT_LIMIT: Duration = Duration::from_secs(10);
-
 /// Changes the deferred work, and wakes the threads of the processors.
 pub fn change<T>(body: impl FnOnce(&mut DeferredWork) -> T) -> T {
     let result = body(&mut lock(&MACHINE.kernel.deferred.work));
@@ -212,7 +209,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     if lock(&MACHINE.kernel.deferred.work).dpcs.runs_in(addresses) {
         violation::other("a driver was unloaded while a DPC of it ran");
         // The code is unmapped when this returns. The lab survives if the routine ends first.
-        wait_until(Instant::now() + WAIT_LIMIT, |work| !work.dpcs.runs_in(addresses));
+        wait_until(Instant::now() + nt::HANG_LIMIT, |work| !work.dpcs.runs_in(addresses));
     }
 }
 
@@ -222,12 +219,12 @@ pub fn time_changed() {
         work.timers.restart(Instant::now());
         work.dpcs.mark()
     });
-    wait_until(Instant::now() + WAIT_LIMIT, |work| work.dpcs.done(mark));
+    wait_until(Instant::now() + nt::HANG_LIMIT, |work| work.dpcs.done(mark));
 }
 
 /// Expires the timers of a processor `times` times, and runs the resulting DPCs each time. Returns false on timeout.
 pub fn tick(processor: u32, times: u64) -> bool {
-    let deadline = Instant::now() + WAIT_LIMIT;
+    let deadline = Instant::now() + nt::HANG_LIMIT;
     if times > 0 {
         change(|work| {
             let left = work.ticks.entry(processor).or_default();

@@ -14,13 +14,10 @@ use crate::{
     },
     violation::{self, catch_panic},
 };
-use std::{ops::Range, ptr, sync::TryLockError, time::Duration};
+use std::{ops::Range, ptr, sync::TryLockError};
 
 /// KE_PROCESSOR_CHANGE_ADD_EXISTING.
 const ADD_EXISTING: u32 = 1;
-
-/// The longest wait for a routine of a driver that was unloaded.
-const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// KE_PROCESSOR_CHANGE_NOTIFY_STATE: KeProcessorAddStartNotify, KeProcessorAddCompleteNotify,
 /// KeProcessorAddFailureNotify.
@@ -146,7 +143,12 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     if MACHINE.kernel.processor_changes.registry.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other(format!("a driver was unloaded that had registered a callback, with {function}"));
     }
-    if MACHINE.kernel.processor_changes.registry.wait_until_idle(WAIT_LIMIT, |registered| registered.is_in(addresses)) {
+    if MACHINE
+        .kernel
+        .processor_changes
+        .registry
+        .wait_until_idle(nt::HANG_LIMIT, |registered| registered.is_in(addresses))
+    {
         violation::other(format!("a driver was unloaded while its callback ran, of {function}"));
     }
 }

@@ -45,9 +45,6 @@ const USER_MODE: i8 = 1;
 /// MdlMappingNoExecute (wdm.h), beside the MM_PAGE_PRIORITY.
 const NO_EXECUTE: u32 = 0x4000_0000;
 
-/// The longest expected time in a dispatch routine.
-const MAX_DISPATCH: Duration = Duration::from_secs(5);
-
 pub type Dispatch = unsafe extern "system" fn(*mut Device, *mut Irp) -> NtStatus;
 type Cancel = unsafe extern "system" fn(*mut Device, *mut Irp);
 
@@ -136,7 +133,7 @@ pub fn holds(request: usize) -> bool {
 pub fn image_unloaded(addresses: &Range<usize>) {
     let is_its = |routine| addresses.contains(&routine);
     let begun = Instant::now();
-    while lock(&MACHINE.kernel.requests).is_in_dispatch(is_its) && begun.elapsed() < MAX_DISPATCH {
+    while lock(&MACHINE.kernel.requests).is_in_dispatch(is_its) && begun.elapsed() < nt::HANG_LIMIT {
         thread::sleep(Duration::from_millis(1));
     }
     let left = lock(&MACHINE.kernel.requests).forget(is_its);

@@ -20,11 +20,7 @@ use std::{
     cell::Cell,
     ops::Range,
     sync::{Arc, PoisonError, atomic::Ordering},
-    time::Duration,
 };
-
-/// The longest wait for the end of a stepped call.
-const WAIT_LIMIT: Duration = Duration::from_secs(15);
 
 /// A stepped call of this thread.
 pub struct Running {
@@ -62,7 +58,7 @@ pub fn take() -> Option<StepReport> {
 fn not_running() -> Option<std::sync::MutexGuard<'static, Phase>> {
     let stepping = &MACHINE.kernel.stepping;
     let runs = |phase: &mut Phase| matches!(phase, Phase::Running);
-    let waited = stepping.changed.wait_timeout_while(lock(&stepping.phase), WAIT_LIMIT, runs);
+    let waited = stepping.changed.wait_timeout_while(lock(&stepping.phase), nt::HANG_LIMIT, runs);
     let (phase, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
     (!timeout.timed_out()).then_some(phase)
 }

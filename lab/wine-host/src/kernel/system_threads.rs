@@ -10,7 +10,7 @@ use crate::{
     state::{machine::MACHINE, system_threads::StartState},
     violation::{self, catch_panic},
 };
-use std::{cell::Cell, collections::BTreeMap, ops::Range, ptr, sync::PoisonError, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, ops::Range, ptr, sync::PoisonError};
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -43,9 +43,6 @@ struct Start {
     routine: Routine,
     context: Pointer,
 }
-
-/// The longest wait for the threads of an unloaded driver.
-const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 thread_local! {
     /// The address of this thread's [`Start`].
@@ -170,7 +167,7 @@ pub fn image_unloaded(addresses: &Range<usize>) {
         violation::other("a driver was unloaded while a thread of it ran");
         MACHINE.kernel.system_threads.advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
         // The code is unmapped when this returns. The lab survives if the threads end first.
-        let ended = MACHINE.kernel.system_threads.ended.wait_timeout_while(running, WAIT_LIMIT, run);
+        let ended = MACHINE.kernel.system_threads.ended.wait_timeout_while(running, nt::HANG_LIMIT, run);
         drop(ended.unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -20,9 +20,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The longest wait of a thread for another one's request, or for the end of a sleep.
-const WAIT_LIMIT: Duration = Duration::from_secs(15);
-
 /// The interval at which a thread checks whether the machine is awake.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -62,7 +59,7 @@ impl Processors for LabProcessors {
 
 /// Returns the state when no driver serves a request of a thread.
 fn unoccupied() -> Result<MutexGuard<'static, ThreadState>, String> {
-    let deadline = Instant::now() + WAIT_LIMIT;
+    let deadline = Instant::now() + nt::HANG_LIMIT;
     let threads = &MACHINE.kernel.threads;
     let mut state = lock(&threads.state);
     while state.in_request.is_some() {
@@ -206,7 +203,7 @@ fn report(data: &ProfilingData) -> ThreadData {
 fn wait_until_awake() -> Result<(), String> {
     let begun = Instant::now();
     while MACHINE.time_mode.is_asleep() {
-        if begun.elapsed() > WAIT_LIMIT {
+        if begun.elapsed() > nt::HANG_LIMIT {
             return Err("the machine sleeps".to_owned());
         }
         thread::sleep(POLL);

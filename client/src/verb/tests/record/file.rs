@@ -164,7 +164,6 @@ fn a_command_that_outlives_the_duration_continues() {
     assert!(ran.err.contains("[ the command continues: process "), "{}", ran.err);
     let recording = bench.recording();
     assert_eq!((recording.summary().exit_code, recording.summary().interrupted_by_user), (None, false));
-    assert!(recording.summary().elapsed < SECOND / 2, "{}", recording.summary().elapsed);
 }
 
 #[test]
