@@ -1,4 +1,4 @@
-//! Adds the version resource, the manifest `program.manifest`, and where imports are loaded from.
+//! Adds the version resource, the manifest, and where imports are loaded from.
 
 use std::{env, io};
 
@@ -8,7 +8,7 @@ fn main() -> io::Result<()> {
     {
         // Makes the build reproducible: no time in the header.
         println!("cargo::rustc-link-arg-bins=-Wl,--no-insert-timestamp");
-        // Nothing refers to the load configuration (src/windows/libraries.rs).
+        // Nothing refers to the load configuration (crates/system/src/windows/libraries.rs).
         println!("cargo::rustc-link-arg-bins=-Wl,--undefined=_load_config_used");
     }
     if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|linker| linker == "msvc") {

@@ -3,7 +3,6 @@
 pub mod duration;
 pub mod number;
 
-mod agent;
 mod annotate;
 mod branches;
 mod common;
@@ -12,14 +11,12 @@ mod diff;
 #[cfg(test)]
 mod documents;
 mod encode;
-pub mod event_list;
 mod events;
 mod export;
 #[cfg(test)]
 mod generated;
 #[cfg(test)]
 mod malformed_events;
-pub mod names;
 mod powershell;
 mod record;
 mod report;
@@ -36,11 +33,10 @@ use halprof::event::SourceName;
 use halprof::text::processors::ProcessorList;
 use pmu::Kind;
 
-use crate::exit;
-use event_list::EventList;
-use names::Names;
+use counts::event_list::EventList;
+use counts::names::Names;
+use user_error::exit;
 
-pub use agent::{AgentArgs, AgentRunArgs, AgentVerb};
 pub use annotate::AnnotateArgs;
 pub use branches::BranchesArgs;
 #[cfg(test)]
@@ -186,8 +182,8 @@ pub enum Verb {
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(DiagnoseArgs),
     /// Count and sample all the time, for Prometheus, OpenTelemetry and profile servers
-    #[command(after_help = agent::HELP, subcommand)]
-    Agent(AgentVerb),
+    #[command(after_help = agent_arguments::HELP, subcommand)]
+    Agent(agent_arguments::AgentVerb),
 }
 
 const INTERVAL_HELP: &str = "\

@@ -2,10 +2,9 @@
 
 use std::io;
 
-use crate::counts::record_counts::RecordCounts;
-use crate::error;
-use crate::error::refusal;
-use crate::error::system_error::service_error;
+use crate::every_error::{self, refusals};
+use counts::record_counts::RecordCounts;
+use user_error::system_error::service_error;
 
 const DOCUMENT: &str = include_str!("../../docs/windows.md");
 
@@ -26,7 +25,7 @@ fn one_line(text: &str) -> String {
 /// Returns every message that the document may quote.
 fn messages() -> Vec<String> {
     let stops = RecordCounts { silences: 1, disconnections: 1, ..RecordCounts::default() };
-    let reports = refusal::tests::reports().into_iter().chain(error::tests::reports());
+    let reports = refusals::reports().into_iter().chain(every_error::reports());
     let denied = service_error("create", io::Error::from_raw_os_error(5)).report();
     reports.chain(stops.warnings()).chain([denied]).map(|message| one_line(&message)).collect()
 }

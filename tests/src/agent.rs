@@ -1,4 +1,4 @@
-//! client.exe as an agent, and what it publishes.
+//! halprof-agent.exe, and what it publishes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::lab::Lab;
 use crate::start::{REPEATS, never_began};
 use crate::{HANG_LIMIT, wait_for};
 
-const RUN: [&str; 4] = ["agent", "run", "--config", "C:\\agent.toml"];
+const RUN: [&str; 3] = ["run", "--config", "C:\\agent.toml"];
 
 /// What the agent says before the address of its endpoint.
 const ENDPOINT: &str = "metrics at http://";
@@ -43,7 +43,7 @@ impl Agent {
     /// The program cannot be started, or does not say where its metrics are.
     pub fn start(lab: &Lab, configuration: &str, port: u16) -> Result<Self> {
         configure(lab, configuration, port)?;
-        Self::watch(|| Ok(lab.client_command(&RUN)))
+        Self::watch(|| Ok(lab.agent_command(&RUN)))
     }
 
     /// As [`start`](Self::start) with a free port, and with the stand-in for Event Tracing for Windows.
@@ -52,7 +52,7 @@ impl Agent {
     /// As `start`.
     pub fn start_traced(lab: &Lab, script: &TraceScript, configuration: &str) -> Result<Self> {
         configure(lab, configuration, 0)?;
-        Self::watch(|| lab.traced_client_command(script, &RUN))
+        Self::watch(|| lab.traced_agent_command(script, &RUN))
     }
 
     /// Starts the command, again if it never began, and reads where its metrics are.
@@ -68,8 +68,8 @@ impl Agent {
         let is_silent = |(_, first, ended): &(Self, Option<String>, Option<ExitStatus>)| {
             ended.is_some_and(|status| never_began(status.code(), first.is_none()))
         };
-        let (mut agent, first, ended) = REPEATS.start("client.exe agent run", is_silent, start)?;
-        let first = first.with_context(|| format!("client.exe agent run said nothing: {ended:?}"))?;
+        let (mut agent, first, ended) = REPEATS.start("halprof-agent.exe run", is_silent, start)?;
+        let first = first.with_context(|| format!("halprof-agent.exe run said nothing: {ended:?}"))?;
         let line = if first.contains(ENDPOINT) { first } else { agent.says(ENDPOINT).context(first)? };
         agent_address(&line).with_context(|| line.clone())?.clone_into(&mut agent.address);
         Ok(agent)

@@ -117,6 +117,7 @@ pub struct Lab {
     services: Services,
     wine: Wine,
     client: String,
+    agent: String,
     probe: String,
 }
 
@@ -130,8 +131,8 @@ impl Lab {
         let bench = left.map_or_else(Bench::boot, Ok)?;
         let artifacts = artifacts()?;
         let path = |name: &str| artifacts.join(name).to_string_lossy().into_owned();
-        let (client, probe) = (path("client.exe"), path("probe.exe"));
-        let mut lab = Self { wire: bench.wire, services: bench.services, wine: bench.wine, client, probe };
+        let [client, agent, probe] = ["client.exe", "halprof-agent.exe", "probe.exe"].map(path);
+        let mut lab = Self { wire: bench.wire, services: bench.services, wine: bench.wine, client, agent, probe };
         lab.become_processor(identity)?;
         lab.run_by_script()?;
         Ok(lab)
@@ -339,17 +340,17 @@ impl Lab {
         Ok(child)
     }
 
-    /// Returns a command that runs client.exe.
-    pub(crate) fn client_command(&self, arguments: &[&str]) -> Command {
-        self.wine.program(&self.client, arguments)
+    /// Returns a command that runs halprof-agent.exe.
+    pub(crate) fn agent_command(&self, arguments: &[&str]) -> Command {
+        self.wine.program(&self.agent, arguments)
     }
 
-    /// As [`client_command`](Self::client_command), with the stand-in for Event Tracing for Windows.
+    /// As [`agent_command`](Self::agent_command), with the stand-in for Event Tracing for Windows.
     ///
     /// # Errors
     /// The folder of the stand-in is not set.
-    pub(crate) fn traced_client_command(&self, script: &TraceScript, arguments: &[&str]) -> Result<Command> {
-        Ok(with(self.traced_program(&self.client, script)?(), arguments))
+    pub(crate) fn traced_agent_command(&self, script: &TraceScript, arguments: &[&str]) -> Result<Command> {
+        Ok(with(self.traced_program(&self.agent, script)?(), arguments))
     }
 
     /// Starts probe.exe, which sends arbitrary requests to the driver.

@@ -39,6 +39,9 @@ const DRIVER_SYMBOLS: (&str, &str, &str) = ("driver", "halprof.pdb", "halprof.pd
 const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
 /// The client's debug information, where the linker writes it to a file of its own.
 const CLIENT_SYMBOLS: (&str, &str, &str) = ("client", "client.pdb", "client.pdb");
+const AGENT: (&str, &str, &str) = ("halprof-agent", "halprof-agent.exe", "halprof-agent.exe");
+/// The same of the agent. The linker names it by the crate.
+const AGENT_SYMBOLS: (&str, &str, &str) = ("halprof-agent", "halprof_agent.pdb", "halprof-agent.pdb");
 
 /// mingw-w64's import library of halprof.dll, under a name that says so.
 pub const GNU_IMPORT_LIBRARY: &str = "libhalprof.dll.a";
@@ -46,7 +49,7 @@ pub const GNU_IMPORT_LIBRARY: &str = "libhalprof.dll.a";
 /// The driver, before it is signed, and its debug information.
 pub const DRIVER_FILES: [&str; 2] = [DRIVER.2, DRIVER_SYMBOLS.2];
 
-/// The groups on Linux: the driver, the client and the test bench, all of which run under Wine.
+/// The groups on Linux: the driver, the programs and the test bench, all of which run under Wine.
 const ON_LINUX: &[Group] = &[
     Group {
         target: MSVC,
@@ -68,6 +71,7 @@ const ON_LINUX: &[Group] = &[
         profile: "release",
         files: &[
             CLIENT,
+            AGENT,
             ("halprof-c", "halprof.dll", "halprof.dll"),
             ("halprof-c", "libhalprof.a", "libhalprof.a"),
             ("halprof-c", GNU_IMPORT_LIBRARY, GNU_IMPORT_LIBRARY),
@@ -83,7 +87,7 @@ const ON_LINUX: &[Group] = &[
     },
 ];
 
-/// The groups on Windows: the driver and the client.
+/// The groups on Windows: the driver and the programs.
 const ON_WINDOWS: &[Group] = &[
     Group { target: MSVC, profile: "driver", files: &[DRIVER, DRIVER_SYMBOLS], kit: true, lints: "lints, driver" },
     Group {
@@ -92,6 +96,8 @@ const ON_WINDOWS: &[Group] = &[
         files: &[
             CLIENT,
             CLIENT_SYMBOLS,
+            AGENT,
+            AGENT_SYMBOLS,
             // The import library has the DLL's whole name, because `halprof.lib` is the static library.
             ("halprof-c", "halprof.dll", "halprof.dll"),
             ("halprof-c", "halprof.dll.lib", "halprof.lib"),
@@ -180,9 +186,9 @@ fn build_group(
     }
     let built = workspace.target().join(group.target).join(group.profile);
     for (_, made, name) in group.files {
-        if group.target == GNU && *name == CLIENT.2 {
-            let client = load_configuration::enter(files::read(&built.join(made))?)?;
-            files::write_if_different(&folder.join(name), &client)?;
+        if group.target == GNU && [CLIENT.2, AGENT.2].contains(name) {
+            let program = load_configuration::enter(files::read(&built.join(made))?)?;
+            files::write_if_different(&folder.join(name), &program)?;
         } else {
             files::copy_if_different(&built.join(made), &folder.join(name))?;
         }

@@ -159,7 +159,7 @@ fn no_product_code_but_the_one_table_decides_by_the_number_of_a_model() {
         "crates/x86-defs/src/cpuid/signature.rs",
         "crates/x86-defs/src/cpuid/models.rs",
         "crates/events/src/identity.rs",
-        "client/src/machine/processor_identity.rs",
+        "crates/counts/src/processor_identity.rs",
     ];
     const NUMBERS: [&str; 3] = [".model()", ".base_model()", "matches!(model"];
     let mut found = Vec::new();

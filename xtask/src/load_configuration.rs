@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use object::LittleEndian as LE;
 use object::read::pe::PeFile64;
 
-/// Name of the section with nothing but the load configuration (`client/src/windows/libraries.rs`).
+/// Name of the section with nothing but the load configuration (`crates/system/src/windows/libraries.rs`).
 const SECTION: &[u8] = b".ldcfg";
 
 /// Offset of the optional header in the NT headers: the signature and the file header (PE Format, "File Headers").

@@ -9,8 +9,8 @@ use thiserror::Error;
 use super::report::ReportFormat;
 use super::session::SessionArgs;
 use crate::cli::number;
-use crate::error::UserError;
-use crate::exit::Exit;
+use user_error::UserError;
+use user_error::exit::Exit;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\

@@ -176,7 +176,7 @@ fn work(text: &str) -> Result<Work, String> {
 mod tests {
     use super::*;
     use crate::cli::STAT_HELP;
-    use crate::exit::Exit;
+    use user_error::exit::Exit;
 
     #[test]
     fn the_help_names_the_exit_code() {

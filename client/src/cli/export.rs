@@ -7,8 +7,8 @@ use thiserror::Error as ThisError;
 
 use super::RecordingArgs;
 use crate::cli::number;
-use crate::error::UserError;
-use crate::exit::Exit;
+use user_error::UserError;
+use user_error::exit::Exit;
 
 /// Samples in a profile for the Firefox Profiler without `--max-samples`. If each is at a place of its own, the profile
 /// has about 200 MB.

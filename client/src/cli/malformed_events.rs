@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use halprof::event::{Malformed, SampledEvent};
 
-use crate::cli::event_list::EventList;
-use crate::cli::names::Names;
+use counts::event_list::EventList;
+use counts::names::Names;
 
 /// Malformed arguments of `stat -e`, the character of which the message speaks, and a part of it.
 const COUNTED: &[(&str, usize, &str)] = &[

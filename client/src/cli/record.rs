@@ -11,8 +11,8 @@ use stacks::CallGraph;
 
 use super::session::SessionArgs;
 use crate::cli::duration;
-use crate::cli::names::Names;
 use crate::cli::number;
+use counts::names::Names;
 
 /// Smallest limit in bytes: several blocks of samples.
 const MIN_SIZE: u64 = 10_000_000;
@@ -176,8 +176,8 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::exit::Exit;
     use halprof::event::SourceName;
+    use user_error::exit::Exit;
 
     fn parse(line: &str) -> Result<RecordArgs, clap::Error> {
         let cli = Cli::try_parse_from(["client", "record"].into_iter().chain(line.split_whitespace()))?;

@@ -8,8 +8,8 @@ use thiserror::Error as ThisError;
 
 use super::selection::SelectionArgs;
 use crate::cli::number;
-use crate::error::UserError;
-use crate::exit::Exit;
+use user_error::UserError;
+use user_error::exit::Exit;
 
 /// Text after the options of `report` in `--help`.
 pub const REPORT_HELP: &str = "\

@@ -9,9 +9,9 @@ use halprof::text::processors::ProcessorList;
 
 use super::common::Force;
 use super::diff::percent;
-use super::event_list::LabelledEventList;
 use crate::cli::duration;
 use crate::cli::number;
+use counts::event_list::LabelledEventList;
 
 /// Text after the options of `stat` in `--help`.
 pub const STAT_HELP: &str = "\

@@ -11,8 +11,8 @@ use super::common::Force;
 use super::record::{RecordArgs, StackArgs, frequency};
 use super::session::{SessionArgs, ring};
 use crate::cli::duration;
-use crate::cli::names::Names;
 use crate::cli::number;
+use counts::names::Names;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\

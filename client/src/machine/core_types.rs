@@ -3,7 +3,7 @@
 use halprof::core_types::CoreTypeInfo;
 use halprof::text::processors::{named, ranges};
 
-use crate::terminal::format::table;
+use terminal::format::table;
 
 /// Formats the counters of each core type. The texts are the columns of `info`.
 pub fn core_types_table(core_types: &[CoreTypeInfo]) -> String {

@@ -16,9 +16,9 @@ use thiserror::Error;
 
 pub use signature::{SignatureError, check as check_signature};
 
-use crate::error::UserError;
-use crate::exit::Exit;
-use crate::terminal::format::grouped;
+use terminal::format::grouped;
+use user_error::UserError;
+use user_error::exit::Exit;
 
 /// Why the driver's file cannot be installed, replaced or removed.
 #[derive(Debug, Error)]

@@ -7,8 +7,8 @@ use std::path::Path;
 use cpuid_dump::{Dump, ParseError};
 use thiserror::Error;
 
-use crate::error::UserError;
-use crate::exit::Exit;
+use user_error::UserError;
+use user_error::exit::Exit;
 
 /// Maximum size of a file. Dumps of hundreds of processors are smaller.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -105,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::Error;
+    use user_error::Error;
 
     const LEAF: &str = "CPUID 0000000A: 07300403-00000000-00000000-00000603";
 

@@ -7,10 +7,10 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
-use crate::error::system_error::SystemError;
 use crate::machine::driver_file::DriverFileError;
-use crate::system::System;
+use system::System;
+use user_error::Error;
+use user_error::system_error::SystemError;
 
 /// The files of the installed driver.
 pub struct InstalledDriver<'a> {

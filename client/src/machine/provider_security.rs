@@ -10,9 +10,9 @@ use halprof::OpenError;
 use protocol::trace::security::{REGISTRY_KEY, VALUE_NAME, descriptor, is_restriction};
 use thiserror::Error;
 
-use crate::error::UserError;
-use crate::exit::Exit;
-use crate::system::System;
+use system::System;
+use user_error::UserError;
+use user_error::exit::Exit;
 
 /// Why the access to the driver's events cannot be changed.
 #[derive(Debug, Error)]

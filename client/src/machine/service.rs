@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use halprof::ServiceState;
 use thiserror::Error as ThisError;
 
-use crate::error::system_error::{SystemError, service_error};
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
-use crate::machine::connection;
-use crate::system::{System, win32};
+use system::System;
+use system::connection;
+use user_error::exit::Exit;
+use user_error::system_error::{SystemError, service_error};
+use user_error::win32;
+use user_error::{Error, UserError};
 
 /// The driver does not unload, because a program has a handle to its device.
 #[derive(Debug, ThisError)]

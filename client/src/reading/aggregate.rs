@@ -17,9 +17,9 @@ use serde::Serialize;
 use crate::reading::calls;
 use crate::reading::load::LoadedRecording;
 use crate::reading::losses::{LossShares, ProcessorLoss, loss_shares, loss_stats, mode_bits, selected_losses};
-use crate::terminal::document::Document;
-use crate::terminal::format::{self, counted, properties, real, seconds};
-use crate::terminal::id::Id;
+use terminal::document::Document;
+use terminal::format::{self, counted, properties, real, seconds};
+use terminal::id::Id;
 
 /// Nanoseconds in a second.
 const NANOSECONDS: f64 = 1e9;

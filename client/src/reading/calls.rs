@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use report::{CallTree, Contents, SymbolIndex};
 
-use crate::terminal::columns::{CONSOLE, shortened};
-use crate::terminal::format::real;
+use terminal::columns::{CONSOLE, shortened};
+use terminal::format::real;
 
 /// Spaces before a tree.
 const INDENT: &str = "        ";

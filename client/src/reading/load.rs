@@ -14,13 +14,13 @@ use report::{
 };
 
 use crate::cli::{RecordingArgs, SelectionArgs};
-use crate::context::Context;
-use crate::error::{Error, OutOfMemory};
-use crate::exit::Exit;
 use crate::reading::open::{RecordingError, reader, unreadable, watched_reader};
 use crate::reading::selection::{check_names, filter, slice};
-use crate::terminal::format::counted;
-use crate::terminal::output::OutputError;
+use terminal::context::Context;
+use terminal::format::counted;
+use user_error::exit::Exit;
+use user_error::output_error::OutputError;
+use user_error::{Error, OutOfMemory};
 
 /// The environment variable with the symbol path of Microsoft's debuggers.
 const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
@@ -206,15 +206,6 @@ impl LoadedRecording {
         }));
         notes
     }
-}
-
-/// Returns a whole recording as a profile for pprof.
-pub fn whole_as_pprof(recording: &Path) -> Result<Vec<u8>, Error> {
-    let detail = Detail { stacks: true, ..Detail::default() };
-    let loaded = LoadedRecording::open_file(recording, &SelectionArgs::default(), detail)?;
-    let mut profile = Vec::new();
-    loaded.pprof(&mut profile).map_err(|error| loaded.export_error(error, None))?;
-    Ok(profile)
 }
 
 /// Creates a finder that searches `folders`, the folder `beside` the recording, and the symbol path of the environment.

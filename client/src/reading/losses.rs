@@ -8,12 +8,12 @@ use recording::{Count, Summary};
 use report::{Contents, LossStats, SampledSource};
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::counts::disturbance::Disturbance;
-use crate::counts::share::{self, percent};
-use crate::error::Error;
 use crate::reading::load::LoadedRecording;
-use crate::terminal::format::{counted, real, seconds};
+use counts::disturbance::Disturbance;
+use counts::share::{self, percent};
+use terminal::context::Context;
+use terminal::format::{counted, real, seconds};
+use user_error::Error;
 
 /// Nanoseconds in a second.
 const NANOSECONDS: f64 = 1e9;

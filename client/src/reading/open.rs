@@ -7,9 +7,9 @@ use halprof::text::argument::argument;
 use recording::{JoinedFile, ReadError};
 use thiserror::Error as ThisError;
 
-use crate::error::UserError;
-use crate::exit::Exit;
-use crate::terminal::read_progress::ReadProgress;
+use terminal::read_progress::ReadProgress;
+use user_error::UserError;
+use user_error::exit::Exit;
 
 /// Maximum number of names that an error lists.
 const MAX_NAMES: usize = 5;

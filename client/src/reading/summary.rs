@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use protocol::BRANCHES;
 
-use crate::counts::disturbance::Disturbance;
-use crate::counts::share::{self, percent};
 use crate::reading::aggregate::{SourceAggregate, StackSummary};
 use crate::reading::losses::ProcessorLoss;
-use crate::terminal::format::{counted, grouped, properties};
+use counts::disturbance::Disturbance;
+use counts::share::{self, percent};
+use terminal::format::{counted, grouped, properties};
 
 /// Maximum number of processors listed with their losses.
 const MAX_PROCESSORS: usize = 4;

@@ -14,16 +14,16 @@ use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::cli::AnnotateArgs;
-use crate::context::Context;
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
 use crate::reading::aggregate::Header;
 use crate::reading::load::LoadedRecording;
-use crate::terminal::color::{COLD, HOT, SOURCE, WARM};
-use crate::terminal::columns::{CONSOLE, shortened};
-use crate::terminal::document::Document;
-use crate::terminal::format::{counted, grouped, properties, real};
 use crate::verb::list::search::is_match;
+use terminal::color::{COLD, HOT, SOURCE, WARM};
+use terminal::columns::{CONSOLE, shortened};
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{counted, grouped, properties, real};
+use user_error::exit::Exit;
+use user_error::{Error, UserError};
 
 /// Maximum number of functions that an error lists.
 const MAX_NAMES: usize = 8;

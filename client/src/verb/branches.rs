@@ -11,16 +11,16 @@ use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, Symbo
 use serde::Serialize;
 
 use crate::cli::BranchesArgs;
-use crate::context::Context;
-use crate::counts::share;
-use crate::error::Error;
-use crate::machine::connection;
 use crate::reading::load::finder;
-use crate::recorder::SampleObserver;
-use crate::recorder::sampling::{self, Outcome, SamplingPlan};
-use crate::terminal::columns::{CONSOLE, fit};
-use crate::terminal::document::Document;
-use crate::terminal::format::{address, bytes, counted, grouped, properties, real, seconds, table};
+use counts::share;
+use recorder::SampleObserver;
+use recorder::sampling::{self, Outcome, SamplingPlan};
+use system::connection;
+use terminal::columns::{CONSOLE, fit};
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{address, bytes, counted, grouped, properties, real, seconds, table};
+use user_error::Error;
 
 /// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 9] = [

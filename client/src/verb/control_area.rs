@@ -7,12 +7,12 @@ use protocol::{AreaRecord, AreaRequest, NtStatus, ProcessorSet, area};
 use serde::Serialize;
 
 use crate::cli::ControlAreaArgs;
-use crate::context::Context;
-use crate::error::Error;
-use crate::machine::connection;
-use crate::terminal::columns::{CONSOLE, fit};
-use crate::terminal::document::Document;
-use crate::terminal::format::{self, table};
+use system::connection;
+use terminal::columns::{CONSOLE, fit};
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{self, table};
+use user_error::Error;
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
 

@@ -15,18 +15,18 @@ use serde::Serialize;
 use x86_defs::cpuid::leaf;
 
 use crate::cli::DiagnoseArgs;
-use crate::context::Context;
-use crate::counts::movement::scope_under;
-use crate::error::{Error, OutOfMemory};
-use crate::machine::cpuid::{self, Leaf23, LeafA};
 use crate::machine::dump;
-use crate::machine::encoding::unknown_model;
-use crate::machine::processor_identity::ProcessorIdentity;
 use crate::machine::workarounds::{self, AppliedWorkaround};
-use crate::terminal::document::Document;
-use crate::terminal::format::{self, hexadecimal, properties, table};
 use crate::verb::info::{counters, windows10};
 use crate::verb::list;
+use counts::cpuid::{self, Leaf23, LeafA};
+use counts::encoding::unknown_model;
+use counts::movement::scope_under;
+use counts::processor_identity::ProcessorIdentity;
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{self, hexadecimal, properties, table};
+use user_error::{Error, OutOfMemory};
 
 /// A source, as `--json` shows it.
 #[derive(Serialize)]

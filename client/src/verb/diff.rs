@@ -12,11 +12,11 @@ use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::cli::{DiffArgs, FailAbove, Work};
-use crate::context::Context;
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
 use crate::reading::open::{RecordingError, reader, unreadable};
-use crate::terminal::document::Document;
+use terminal::context::Context;
+use terminal::document::Document;
+use user_error::exit::Exit;
+use user_error::{Error, UserError};
 
 pub use counts::{SavedStat, compare as compare_counts};
 pub use text::text;

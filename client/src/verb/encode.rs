@@ -8,14 +8,14 @@ use pmu::Cpuid;
 use serde::Serialize;
 
 use crate::cli::EncodeArgs;
-use crate::context::Context;
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
-use crate::machine::cpuid;
 use crate::machine::dump;
-use crate::machine::encoding::{CoreEncoding, CounterName, encode};
-use crate::terminal::document::Document;
-use crate::terminal::format::properties;
+use counts::cpuid;
+use counts::encoding::{CoreEncoding, CounterName, encode};
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::properties;
+use user_error::exit::Exit;
+use user_error::{Error, UserError};
 
 /// No cores of a processor have an event.
 #[derive(Debug, thiserror::Error)]

@@ -8,11 +8,11 @@ use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::cli::{EventsAction, EventsArgs};
-use crate::context::Context;
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
-use crate::terminal::document::Document;
-use crate::terminal::format::{counted, grouped};
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{counted, grouped};
+use user_error::exit::Exit;
+use user_error::{Error, UserError};
 
 /// Number of things that were left out of which text tells the places.
 const MAX_SKIPPED: usize = 20;

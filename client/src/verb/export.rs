@@ -8,15 +8,15 @@ use report::{
 };
 
 use crate::cli::{ExportArgs, ExportFormat};
-use crate::context::Context;
-use crate::error::Error;
 use crate::reading::aggregate::Aggregate;
 use crate::reading::load::LoadedRecording;
 use crate::reading::losses::finish_export;
-use crate::terminal::document::write_json;
-use crate::terminal::format::grouped;
-use crate::terminal::output::OutputError;
 use crate::verb::html;
+use terminal::context::Context;
+use terminal::document::write_json;
+use terminal::format::grouped;
+use user_error::Error;
+use user_error::output_error::OutputError;
 
 /// The columns of `--format json`.
 const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, Column::Address];

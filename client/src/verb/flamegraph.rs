@@ -6,12 +6,12 @@ use std::path::Path;
 use report::{Detail, Table, flamegraph, folded_for_graph};
 
 use crate::cli::FlamegraphArgs;
-use crate::context::Context;
-use crate::counts::share;
-use crate::error::Error;
 use crate::reading::load::LoadedRecording;
 use crate::reading::losses::finish_export;
-use crate::terminal::output::OutputError;
+use counts::share;
+use terminal::context::Context;
+use user_error::Error;
+use user_error::output_error::OutputError;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;

@@ -8,12 +8,12 @@ use std::path::Path;
 use report::{CallNode, CallTree, Column, ExportError, Limits, RecordedTime, SampledSource, Table, TableRow, rates};
 use serde::Serialize;
 
-use crate::error::Error;
 use crate::reading::aggregate::Aggregate;
 use crate::reading::load::LoadedRecording;
 use crate::reading::summary::summary;
-use crate::terminal::id::Id;
-use crate::terminal::output::OutputError;
+use terminal::id::Id;
+use user_error::Error;
+use user_error::output_error::OutputError;
 
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");

@@ -11,18 +11,18 @@ use protocol::{InfoReply, NtStatus};
 use serde::Serialize;
 
 use crate::cli::Json;
-use crate::context::Context;
-use crate::counts::movement::{Tried, scope_note};
-use crate::counts::totals::Totals;
-use crate::error::Error;
-use crate::error::reason;
-use crate::machine::connection;
 use crate::machine::core_types::core_types_table;
-use crate::machine::encoding::unknown_model;
-use crate::machine::processor_identity::ProcessorIdentity;
 use crate::machine::workarounds::{self, AppliedWorkaround};
-use crate::terminal::document::Document;
-use crate::terminal::format::{grouped, properties, text};
+use counts::encoding::unknown_model;
+use counts::movement::{Tried, scope_note};
+use counts::processor_identity::ProcessorIdentity;
+use counts::totals::Totals;
+use system::connection;
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{grouped, properties, text};
+use user_error::Error;
+use user_error::reason;
 
 /// The value of `InfoReply::reserved` while the counters are reserved.
 const RESERVED: u32 = 1;

@@ -11,20 +11,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cli::InstallArgs;
-use crate::context::Context;
-use crate::error::Error;
-use crate::error::system_error::SystemError;
-use crate::machine::connection;
 use crate::machine::driver_file::{self, DriverFileError, NotADriver};
 use crate::machine::installed_driver::InstalledDriver;
 use crate::machine::provider_security;
 use crate::machine::service::{self, DriverBusy};
-use crate::system::System;
 use attempt::Attempt;
 pub use error::InstallError;
 #[cfg(test)]
 pub use error::Undone;
 use halprof::{SERVICE, ServiceState};
+use system::System;
+use system::connection;
+use terminal::context::Context;
+use user_error::Error;
+use user_error::system_error::SystemError;
 
 pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;

@@ -7,11 +7,11 @@ use pmu::Source;
 use serde::Serialize;
 
 use crate::cli::IntervalArgs;
-use crate::context::Context;
-use crate::error::Error;
-use crate::error::event_error::EventError;
-use crate::machine::connection;
-use crate::terminal::document::Document;
+use system::connection;
+use terminal::context::Context;
+use terminal::document::Document;
+use user_error::Error;
+use user_error::event_error::EventError;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -10,11 +10,11 @@ use halprof::text::support;
 use serde::Serialize;
 
 use crate::cli::ListArgs;
-use crate::context::Context;
-use crate::error::Error;
-use crate::machine::connection;
-use crate::terminal::document::Document;
-use crate::terminal::format::table;
+use system::connection;
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::table;
+use user_error::Error;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

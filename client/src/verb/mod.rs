@@ -28,15 +28,13 @@ mod stop;
 mod top;
 mod uninstall;
 
-use std::io::Write;
-
 use crate::cli::Verb;
-use crate::context::Context;
-use crate::error::Error;
-use crate::exit::Exit;
+use terminal::context::Context;
+use user_error::Error;
+use user_error::exit::Exit;
 
 #[cfg(test)]
-use crate::{reading::aggregate::Aggregate, requests::Counts};
+use {crate::reading::aggregate::Aggregate, counts::requests::Counts};
 #[cfg(test)]
 pub use {
     annotate::AnnotateError,
@@ -68,17 +66,8 @@ use {
 
 /// Runs a verb and returns the exit code. If the reader of the output closes the pipe, the verb ends without an error.
 pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
-    let mut ended = run_verb(verb, context);
-    if ended.is_ok() {
-        // An error while the rest of the buffer is written must be reported.
-        ended = context.out.flush().map_err(Error::from).and(ended);
-    }
-    match ended {
-        Err(_) if context.out.is_closed() || context.err.is_closed() => {
-            Ok(context.command_code.unwrap_or(Exit::Done.code()))
-        }
-        ended => ended,
-    }
+    let ended = run_verb(verb, context);
+    context.finish(ended)
 }
 
 fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {

@@ -10,15 +10,10 @@ use halprof::text::processors::ranges;
 use halprof::text::support;
 
 use crate::cli::QueryArgs;
-use crate::context::Context;
-use crate::error::Error;
-use crate::machine::connection;
-use crate::terminal::document::Document;
-use crate::terminal::format::{properties, table};
-
-impl Document for SourceInfo {
-    const SCHEMA: &'static str = "halprof.source/1";
-}
+use system::connection;
+use terminal::context::Context;
+use terminal::format::{properties, table};
+use user_error::Error;
 
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;

@@ -1,11 +1,11 @@
 //! `read`: shows the counts of detached sessions.
 
 use crate::cli::ReadArgs;
-use crate::context::Context;
-use crate::counts::counts_table;
-use crate::error::Error;
-use crate::machine::connection;
-use crate::requests::{DetachedError, counts, detached};
+use counts::counts_table;
+use counts::requests::{DetachedError, counts, detached};
+use system::connection;
+use terminal::context::Context;
+use user_error::Error;
 
 pub fn run(args: &ReadArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;

@@ -13,16 +13,16 @@ use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, StartHeader, modes};
 use recording::Kept;
 
 use crate::cli::RecordArgs;
-use crate::context::Context;
-use crate::counts::share::{self, percent};
-use crate::error::Error;
-use crate::error::event_error::EventError;
-use crate::machine::connection;
-use crate::recorder::sampled_event::{RequestedEvent, TIME_UNITS};
-use crate::recorder::sampling::{self, Outcome, SamplingPlan, is_precise};
-use crate::requests::add;
-use crate::terminal::format::{bytes, grouped, seconds, text};
 use crate::verb::interval;
+use counts::requests::add;
+use counts::share::{self, percent};
+use recorder::sampled_event::{RequestedEvent, TIME_UNITS};
+use recorder::sampling::{self, Outcome, SamplingPlan, is_precise};
+use system::connection;
+use terminal::context::Context;
+use terminal::format::{bytes, grouped, seconds, text};
+use user_error::Error;
+use user_error::event_error::EventError;
 
 /// Roles of the event that is sampled without `-e`: the first that the machine supports.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];

@@ -8,14 +8,14 @@ use std::io;
 use report::{CallOrder, Column, Detail, Limits, OmittedRows};
 
 use crate::cli::{FieldName, ReportArgs};
-use crate::context::Context;
-use crate::error::Error;
 use crate::reading::aggregate::{Aggregate, AggregateRow, Calls, SourceAggregate};
 use crate::reading::load::LoadedRecording;
 use crate::reading::summary::summary;
-use crate::terminal::columns::{CONSOLE, fit};
-use crate::terminal::format::{counted, grouped, table};
-use crate::terminal::id::Id;
+use terminal::columns::{CONSOLE, fit};
+use terminal::context::Context;
+use terminal::format::{counted, grouped, table};
+use terminal::id::Id;
+use user_error::Error;
 
 /// Names of the fields; the first line of `--csv`.
 const FIELDS: [&str; 13] = [

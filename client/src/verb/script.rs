@@ -3,11 +3,11 @@
 use report::{Detail, script};
 
 use crate::cli::ScriptArgs;
-use crate::context::Context;
-use crate::error::Error;
 use crate::reading::load::LoadedRecording;
 use crate::reading::losses::finish_export;
 use crate::verb::export::to;
+use terminal::context::Context;
+use user_error::Error;
 
 pub fn run(args: &ScriptArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;

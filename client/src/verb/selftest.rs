@@ -24,16 +24,16 @@ use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::cli::SelftestArgs;
-use crate::context::Context;
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
-use crate::machine::connection;
-use crate::system::System;
-use crate::terminal::document::Document;
-use crate::terminal::format::{rounded, table};
-use crate::trace::TraceError;
+use system::System;
+use system::connection;
+use system::trace::TraceError;
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{rounded, table};
 use tester::Tester;
 use threads::ThreadChecks;
+use user_error::exit::Exit;
+use user_error::{Error, UserError};
 
 /// Rounds of each count.
 const ROUNDS: u32 = 10;

@@ -7,11 +7,11 @@ use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
 
 use crate::cli::StartArgs;
-use crate::context::Context;
-use crate::error::Error;
-use crate::machine::connection;
-use crate::requests::{StartedEvent, events};
-use crate::terminal::document::Document;
+use counts::requests::{StartedEvent, events};
+use system::connection;
+use terminal::context::Context;
+use terminal::document::Document;
+use user_error::Error;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

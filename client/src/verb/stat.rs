@@ -18,23 +18,23 @@ use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, St
 use serde::Serialize;
 
 use crate::cli::{FailAbove, StatArgs};
-use crate::context::Context;
-use crate::counts::movement::scope_note;
-use crate::counts::requested_metrics::{MetricValue, Metrics, Refused};
-use crate::counts::{EventCount, by_event, mark_notes};
-use crate::error::Error;
-use crate::error::event_error::EventError;
-use crate::exit::Exit;
-use crate::machine::connection;
-use crate::recorder::command;
-use crate::requests::labelled_events;
-use crate::terminal::document::{Document, write_json, write_json_line};
-use crate::terminal::output::OutputError;
 use crate::verb::diff;
 use crate::verb::diff::SavedStat;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
+use counts::movement::scope_note;
+use counts::requested_metrics::{MetricValue, Metrics, Refused};
+use counts::requests::labelled_events;
+use counts::{EventCount, by_event, mark_notes};
 use measure::{Measured, Plan};
+use recorder::command;
 use repeated::Spread;
+use system::connection;
+use terminal::context::Context;
+use terminal::document::{Document, write_json, write_json_line};
+use user_error::Error;
+use user_error::event_error::EventError;
+use user_error::exit::Exit;
+use user_error::output_error::OutputError;
 
 #[cfg(test)]
 pub use {blocks::TopologyError, measure::MeasureError};

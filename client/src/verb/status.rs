@@ -6,14 +6,14 @@ use protocol::PROTOCOL_VERSION;
 use serde::Serialize;
 
 use crate::cli::Json;
-use crate::context::Context;
-use crate::counts::totals::Totals;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::machine::connection;
 use crate::machine::service;
-use crate::terminal::document::Document;
-use crate::terminal::format::properties;
+use counts::totals::Totals;
+use system::connection;
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::properties;
+use user_error::Error;
+use user_error::exit::Exit;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

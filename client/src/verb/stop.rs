@@ -3,11 +3,11 @@
 use protocol::DETACHED;
 
 use crate::cli::StopArgs;
-use crate::context::Context;
-use crate::counts::counts_table;
-use crate::error::Error;
-use crate::machine::connection;
-use crate::requests::{counts, detached, wanted};
+use counts::counts_table;
+use counts::requests::{counts, detached, wanted};
+use system::connection;
+use terminal::context::Context;
+use user_error::Error;
 
 pub fn run(args: &StopArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;

@@ -1,6 +1,5 @@
 //! Tests of every verb with a fake driver and a fake Windows, or without either.
 
-mod agent;
 mod branches;
 mod closed_pipe;
 mod code;
@@ -43,8 +42,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use crate::cli::Cli;
-use crate::fake::{FakeDriver, FakeSystem, Shared, count, info, record, sources};
-use crate::system::win32;
+use fake_system::{FakeDriver, FakeSystem, Shared, count, info, record, sources};
+use user_error::win32;
 
 const SECOND: u64 = 10_000_000;
 

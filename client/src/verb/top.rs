@@ -16,17 +16,17 @@ use self::names::{Names, Period, SessionFacts};
 use self::screen::Screen;
 use self::state::{Event, TopState};
 use crate::cli::TopArgs;
-use crate::context::Context;
-use crate::counts::share::percent;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::machine::connection;
-use crate::recorder::SampleObserver;
-use crate::recorder::sampling::{self, SamplingPlan};
-use crate::system::System;
-use crate::terminal::format::{grouped, seconds};
-use crate::terminal::output::Output;
 use crate::verb::record;
+use counts::share::percent;
+use recorder::SampleObserver;
+use recorder::sampling::{self, SamplingPlan};
+use system::System;
+use system::connection;
+use terminal::context::Context;
+use terminal::format::{grouped, seconds};
+use terminal::output::Output;
+use user_error::Error;
+use user_error::exit::Exit;
 
 /// What distinguishes the locations of samples.
 const DETAIL: Detail = Detail { thread: false, processor: true, stacks: false };

@@ -2,13 +2,13 @@
 
 use halprof::SERVICE;
 
-use crate::context::Context;
-use crate::error::Error;
-use crate::error::system_error::service_error;
 use crate::machine::driver_file::DriverFileError;
 use crate::machine::installed_driver::InstalledDriver;
 use crate::machine::provider_security;
 use crate::machine::service;
+use terminal::context::Context;
+use user_error::Error;
+use user_error::system_error::service_error;
 
 pub fn run(context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;

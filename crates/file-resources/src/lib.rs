@@ -53,8 +53,7 @@ pub fn link(kind: Kind, file: &str) -> io::Result<()> {
     let (version, description) = (variable("CARGO_PKG_VERSION"), variable("CARGO_PKG_DESCRIPTION"));
     let mut resources = vec![Resource { kind: RT_VERSION, bytes: resource(kind, file, &version, &description) }];
     if kind == Kind::Program {
-        println!("cargo::rerun-if-changed=program.manifest");
-        resources.push(Resource { kind: RT_MANIFEST, bytes: fs::read("program.manifest")? });
+        resources.push(Resource { kind: RT_MANIFEST, bytes: include_bytes!("../program.manifest").to_vec() });
     }
     fs::write(&object, object_file::of(&resources))?;
     let links = if kind == Kind::Program { "bins" } else { "cdylib" };

@@ -1,4 +1,4 @@
-//! From where client.exe loads DLLs: an elevated client must take none from its own folder.
+//! From where the programs load DLLs: an elevated one must take none from its own folder.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ const SEARCH_SYSTEM32: u16 = 0x800;
 /// Offset of DependentLoadFlags in IMAGE_LOAD_CONFIG_DIRECTORY64 (winnt.h).
 const DEPENDENT_LOAD_FLAGS: usize = 0x4E;
 
-/// What client.exe may import: DLLs of System32 in every Windows 10, and sets of functions that are always there.
+/// What the programs may import: DLLs of System32 in every Windows 10, and sets of functions that are always there.
 const DLLS: [&str; 12] = [
     "advapi32.dll",
     "api-ms-win-core-synch-l1-2-0.dll",
@@ -31,12 +31,19 @@ const DLLS: [&str; 12] = [
 ];
 
 #[test]
-fn the_client_loads_its_imports_from_system32_only() {
-    let bytes = fs::read(artifacts().unwrap().join("client.exe")).unwrap();
+fn the_programs_load_their_imports_from_system32_only() {
+    for program in ["client.exe", "halprof-agent.exe"] {
+        check(program);
+    }
+}
+
+fn check(program: &str) {
+    let bytes = fs::read(artifacts().unwrap().join(program)).unwrap();
     let file = PeFile64::parse(&*bytes).unwrap();
     let directories = file.data_directories();
     let entry = directories.get(IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG).filter(|entry| entry.virtual_address.get(LE) != 0);
-    let entry = entry.expect("client.exe has no load configuration, so it loads DLLs from its own folder");
+    let entry =
+        entry.unwrap_or_else(|| panic!("{program} has no load configuration, so it loads DLLs from its own folder"));
     let data = entry.data(&*bytes, &file.section_table()).unwrap();
     let size = u32::from_le_bytes(data[..4].try_into().unwrap()) as usize;
     assert!((DEPENDENT_LOAD_FLAGS + 2..=data.len()).contains(&size), "{size} of {} bytes", data.len());
@@ -58,5 +65,5 @@ fn the_client_loads_its_imports_from_system32_only() {
 
     // What is loaded later is restricted by a call at the beginning of main.
     let name = b"\0SetDefaultDllDirectories\0";
-    assert!(bytes.windows(name.len()).any(|window| window == name), "client.exe does not call the function");
+    assert!(bytes.windows(name.len()).any(|window| window == name), "{program} does not call the function");
 }

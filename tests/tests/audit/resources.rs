@@ -1,4 +1,4 @@
-//! The resources of halprof.sys and client.exe: what they are, and what they ask of Windows.
+//! The resources of halprof.sys and the programs: what they are, and what they ask of Windows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,10 +36,12 @@ fn resources(name: &str) -> BTreeMap<u16, (u16, Vec<u8>)> {
 }
 
 #[test]
-fn both_files_say_what_they_are_and_of_which_version() {
-    for (name, file_type, description) in
-        [("halprof.sys", [3, 7], "as a WDM driver."), ("client.exe", [1, 0], "at the command line.")]
-    {
+fn each_file_says_what_it_is_and_of_which_version() {
+    for (name, file_type, description) in [
+        ("halprof.sys", [3, 7], "as a WDM driver."),
+        ("client.exe", [1, 0], "at the command line."),
+        ("halprof-agent.exe", [1, 0], "that many machines report to."),
+    ] {
         let (language, resource) = &resources(name)[&RT_VERSION];
         assert_eq!(*language, 0x409, "{name}");
         assert_eq!(usize::from(u16::from_le_bytes([resource[0], resource[1]])), resource.len(), "{name}");
@@ -65,9 +67,11 @@ fn both_files_say_what_they_are_and_of_which_version() {
 }
 
 #[test]
-fn the_client_runs_as_who_started_it_with_texts_in_utf_8_and_long_paths() {
+fn the_programs_run_as_who_started_them_with_texts_in_utf_8_and_long_paths() {
     let types = |name| resources(name).into_keys().collect::<Vec<_>>();
-    assert_eq!((types("halprof.sys"), types("client.exe")), (vec![RT_VERSION], vec![RT_VERSION, RT_MANIFEST]));
+    assert_eq!(types("halprof.sys"), [RT_VERSION]);
+    assert_eq!([types("client.exe"), types("halprof-agent.exe")], [(); 2].map(|()| vec![RT_VERSION, RT_MANIFEST]));
+    assert_eq!(resources("client.exe")[&RT_MANIFEST], resources("halprof-agent.exe")[&RT_MANIFEST]);
     let (_, manifest) = &resources("client.exe")[&RT_MANIFEST];
     let manifest = String::from_utf8(manifest.clone()).unwrap();
     for setting in

@@ -73,8 +73,8 @@ fn the_service_logs_stops_and_leaves_nothing_and_one_with_files_of_a_user_is_not
     assert!(refused.err.starts_with(begin) && refused.err.contains("belongs to S-1-5-21-"), "{}", refused.err);
     assert_eq!(uninstall(&lab), "not installed; nothing to do\n", "a service was left");
 
-    lab.wine().copy(&artifacts().unwrap().join("client.exe"), "client.exe").unwrap();
-    let command = r"C:\client.exe agent run --service --config C:\agent.toml";
+    lab.wine().copy(&artifacts().unwrap().join("halprof-agent.exe"), "halprof-agent.exe").unwrap();
+    let command = r"C:\halprof-agent.exe run --service --config C:\agent.toml";
     lab.wine().run("sc.exe", &["create", "halprof-agent", "binPath=", command]).unwrap().success().unwrap();
     lab.wine().run("sc.exe", &["start", "halprof-agent"]).unwrap().success().unwrap();
     says(&log, "counting 1 events on 2 CPUs");

@@ -19,10 +19,10 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 
 #[test]
 fn the_package_has_all_files_and_no_private_key() {
-    // The system on which the package was made decides the format of the client's debug information and of the static
+    // The system on which the package was made decides the format of the programs' debug information and of the static
     // library, and a package from Linux is tested on Windows too.
-    const ON_LINUX: [&str; 2] = ["client.debug", "libhalprof.a"];
-    const ON_WINDOWS: [&str; 2] = ["client.pdb", "halprof_static.lib"];
+    const ON_LINUX: [&str; 3] = ["client.debug", "halprof-agent.debug", "libhalprof.a"];
+    const ON_WINDOWS: [&str; 3] = ["client.pdb", "halprof-agent.pdb", "halprof_static.lib"];
     let wanted = BTreeSet::from(
         [
             "LICENSE-APACHE",
@@ -34,6 +34,7 @@ fn the_package_has_all_files_and_no_private_key() {
             "client-completion.ps1",
             "client.1",
             "client.exe",
+            "halprof-agent.exe",
             "halprof.cat",
             "halprof.cer",
             "halprof.dll",

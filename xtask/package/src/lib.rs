@@ -50,8 +50,12 @@ const DRIVER_SYMBOLS: &str = "halprof.pdb";
 const CLIENT: &str = "client.exe";
 const SECOND_NAME: &str = "halprof.exe";
 
-/// Debug information of the client: Microsoft's linker and that of mingw-w64 write different formats.
+/// The agent, which the client finds beside itself.
+const AGENT: &str = "halprof-agent.exe";
+
+/// Debug information of both: Microsoft's linker and that of mingw-w64 write different formats.
 const CLIENT_SYMBOLS: &str = if cfg!(windows) { "client.pdb" } else { "client.debug" };
+const AGENT_SYMBOLS: &str = if cfg!(windows) { "halprof-agent.pdb" } else { "halprof-agent.debug" };
 
 /// Files of the repository that are copied into the package.
 const WRITTEN: &[&str] = &[
@@ -124,7 +128,7 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
     files::remove_folder(&folder)?;
     files::make_folder(&folder)?;
     copy_into(&built.join(DRIVER_SYMBOLS), &folder)?;
-    copy_client(&built, &folder)?;
+    copy_programs(&built, &folder)?;
     copy_c_library(workspace, &folder)?;
     files::copy(&folder.join(CLIENT), &folder.join(SECOND_NAME))?;
     for name in WRITTEN {
@@ -149,15 +153,17 @@ pub fn sign_for_tests(workspace: &Workspace, file: &Path, signed: &Path) -> Resu
     debian::sign_file(&Certificate::ensure(workspace)?, file, signed)
 }
 
-/// Copies the client and its debug information, as they are shipped, and returns their names.
-fn copy_client(built: &Path, folder: &Path) -> Result<[&'static str; 2]> {
-    if cfg!(windows) {
-        copy_into(&built.join(CLIENT), folder)?;
-        copy_into(&built.join(CLIENT_SYMBOLS), folder)?;
-    } else {
-        symbols::split(&built.join(CLIENT), &folder.join(CLIENT), &folder.join(CLIENT_SYMBOLS))?;
+/// Copies the programs and their debug information, as they are shipped, and returns their names.
+fn copy_programs(built: &Path, folder: &Path) -> Result<[&'static str; 4]> {
+    for (program, of_program) in [(CLIENT, CLIENT_SYMBOLS), (AGENT, AGENT_SYMBOLS)] {
+        if cfg!(windows) {
+            copy_into(&built.join(program), folder)?;
+            copy_into(&built.join(of_program), folder)?;
+        } else {
+            symbols::split(&built.join(program), &folder.join(program), &folder.join(of_program))?;
+        }
     }
-    Ok([CLIENT, CLIENT_SYMBOLS])
+    Ok([CLIENT, CLIENT_SYMBOLS, AGENT, AGENT_SYMBOLS])
 }
 
 /// Copies the library for C, as it is shipped, and returns the names of the built files.
@@ -191,8 +197,10 @@ mod tests {
         let table = document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
         let listed: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
         let client = [CLIENT, SECOND_NAME, "client.debug", "client.pdb"];
+        let agent = [AGENT, "halprof-agent.debug", "halprof-agent.pdb"];
         let library = [c_library::DLL, c_library::IMPORT_LIBRARY, "libhalprof.a", "halprof_static.lib", "halprof.h"];
-        let files = [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, INF].into_iter().chain(client).chain(library);
+        let files =
+            [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, INF].into_iter().chain(client).chain(agent).chain(library);
         let written = WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default());
         for name in files.chain(written).chain(OF_COMMAND_LINE) {
             assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use xtask::{artifacts, files, run, workspace::Workspace};
 
-use crate::{copy_c_library, copy_client};
+use crate::{copy_c_library, copy_programs};
 
 /// Builds everything in this workspace, and from scratch in a copy of it, and compares the files that are shipped.
 pub fn check(workspace: &Workspace) -> Result<()> {
@@ -32,9 +32,9 @@ fn ship(workspace: &Workspace, folder: &Path) -> Result<Vec<&'static str>> {
     let built = workspace.artifacts();
     files::make_folder(folder)?;
     artifacts::DRIVER_FILES.iter().try_for_each(|name| files::copy(&built.join(name), &folder.join(name)))?;
-    let client = copy_client(&built, folder)?;
+    let programs = copy_programs(&built, folder)?;
     let library = copy_c_library(workspace, folder)?;
-    Ok(artifacts::DRIVER_FILES.into_iter().chain(client).chain(library).collect())
+    Ok(artifacts::DRIVER_FILES.into_iter().chain(programs).chain(library).collect())
 }
 
 /// Copies the files that are in the repository, or would be with the next commit.

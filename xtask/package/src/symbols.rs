@@ -1,4 +1,4 @@
-//! Symbols of the shipped programs: those of the client are in a file of their own.
+//! Symbols of the shipped programs: those of each are in a file of their own.
 
 use std::{path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use xtask::run;
 
-/// The tool of mingw-w64, which also links the client.
+/// The tool of mingw-w64, which also links them.
 const OBJCOPY: &str = "x86_64-w64-mingw32-objcopy";
 
 /// Symbols that have the path of a temporary folder in their names, by which rustc links a DLL without its library.

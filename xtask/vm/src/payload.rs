@@ -49,7 +49,9 @@ pub fn make(workspace: &Workspace, package: Option<&Path>, to: &Path) -> Result<
 
 /// Checks that a folder is a package, whose client has every verb and option of the plan.
 pub fn check(folder: &Path) -> Result<()> {
-    for name in ["halprof.sys", "client.exe", "halprof.cer", "halprof.inf", "halprof.cat", BASH_COMPLETION] {
+    for name in
+        ["halprof.sys", "client.exe", "halprof-agent.exe", "halprof.cer", "halprof.inf", "halprof.cat", BASH_COMPLETION]
+    {
         ensure!(
             folder.join(name).is_file(),
             "{} is no package: {name} is missing\n  try: cargo xtask package, which makes target/package",

@@ -309,7 +309,7 @@ fn protected() -> Vec<Step> {
             .decides(&["prepared-folders"]),
         Step::powershell("agent-service", protection::AGENT)
             .minutes(5)
-            .proof(protection::agent_installed, "the service runs a copy of the client, and leaves nothing")
+            .proof(protection::agent_installed, "the service runs a copy of the agent, and leaves nothing")
             .decides(&["agent-in-protected-folder"]),
     ]
 }

@@ -25,7 +25,7 @@ use thiserror::Error;
 use x509_cert::Certificate;
 use x509_cert::name::Name;
 
-use crate::system::CodeIntegrity;
+use system::CodeIntegrity;
 
 /// Maximum number of certificates in a chain; the names in a file could form a circle.
 const LONGEST_CHAIN: usize = 16;

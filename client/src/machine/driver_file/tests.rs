@@ -19,7 +19,7 @@ use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 use x509_cert::time::Validity;
 use zerocopy::IntoBytes;
 
-use crate::processes::image::tests::tiny;
+use fake_system::payloads::tiny_image as tiny;
 
 /// Offsets in the file of [`tiny`] ("PE Format", Microsoft Learn).
 pub const MACHINE: usize = 0x44;

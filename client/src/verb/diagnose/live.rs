@@ -13,14 +13,14 @@ use x86_defs::cpuid::leaf;
 
 use super::Diagnosis;
 use crate::cli::Json;
-use crate::context::Context;
-use crate::error::Error;
-use crate::machine::connection;
-use crate::machine::cpuid;
-use crate::system::WindowsVersion;
-use crate::terminal::document::Document;
-use crate::terminal::format::{self, counted, properties, table};
 use crate::verb::info::Info;
+use counts::cpuid;
+use system::WindowsVersion;
+use system::connection;
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{self, counted, properties, table};
+use user_error::Error;
 
 /// First leaves of the ranges that hypervisors use: KVM has its own in the second one if it offers those of Hyper-V.
 const HYPERVISOR_RANGES: [u32; 2] = [leaf::HYPERVISOR_VENDOR, leaf::HYPERVISOR_VENDOR + 0x100];

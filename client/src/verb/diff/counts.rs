@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChangedRow, Comparison, DiffError, Judge, Kind, Section};
 use crate::cli::{FailAbove, Work};
-use crate::error::Error;
-use crate::terminal::format::real;
+use terminal::format::real;
+use user_error::Error;
 
 /// Half the width of the 95 % interval of a normal variable, in standard deviations.
 const NORMAL: f64 = 1.959_964;

@@ -6,11 +6,11 @@ use report::{Change, Column, Detail, Estimate, SampledSource, Table, TableRow, T
 
 use super::{ChangedRow, Comparison, DiffError, Judge, Kind, Section};
 use crate::cli::{DiffArgs, DiffColumn, Work};
-use crate::context::Context;
-use crate::counts::share;
-use crate::error::Error;
 use crate::reading::load::LoadedRecording;
-use crate::terminal::format::real;
+use counts::share;
+use terminal::context::Context;
+use terminal::format::real;
+use user_error::Error;
 
 /// The events of a row in the old and the new recording.
 type Rows = BTreeMap<Vec<String>, [u64; 2]>;

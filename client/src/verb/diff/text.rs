@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{ChangedRow, Comparison, Kind, Section};
-use crate::counts::share::percent;
-use crate::terminal::columns::{CONSOLE, fit};
-use crate::terminal::format::{counted, grouped, properties, table};
+use counts::share::percent;
+use terminal::columns::{CONSOLE, fit};
+use terminal::format::{counted, grouped, properties, table};
 
 /// Share of lost samples from which totals are not comparable by their intervals.
 const MUCH_LOST: f64 = 0.01;

@@ -8,14 +8,14 @@ use std::path::Path;
 use halprof::{SERVICE, ServiceState};
 
 use super::error::{InstallError, Undone};
-use crate::error::Error;
-use crate::error::system_error::service_error;
-use crate::exit::Exit;
-use crate::machine::connection;
 use crate::machine::installed_driver::InstalledDriver;
 use crate::machine::provider_security::{self, Restriction};
 use crate::machine::service;
-use crate::system::System;
+use system::System;
+use system::connection;
+use user_error::Error;
+use user_error::exit::Exit;
+use user_error::system_error::service_error;
 
 /// One installation of a file.
 pub struct Attempt<'a> {

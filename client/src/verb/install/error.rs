@@ -5,8 +5,8 @@ use std::fmt;
 
 use thiserror::Error as ThisError;
 
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
+use user_error::exit::Exit;
+use user_error::{Error, UserError};
 
 /// Why the driver was not installed, although the file is halprof's driver.
 #[derive(Debug, ThisError)]

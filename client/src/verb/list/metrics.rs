@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::cli::ListArgs;
-use crate::context::Context;
-use crate::counts::processor_metrics::{MetricInfo, all};
-use crate::error::Error;
-use crate::machine::cpuid;
 use crate::machine::dump;
-use crate::terminal::document::Document;
 use crate::verb::encode::lines;
+use counts::cpuid;
+use counts::processor_metrics::{MetricInfo, all};
+use terminal::context::Context;
+use terminal::document::Document;
+use user_error::Error;
 
 /// The pattern that stands for all metrics.
 pub const ALL: &str = "metrics";

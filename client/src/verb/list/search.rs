@@ -13,15 +13,15 @@ use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::cli::ListArgs;
-use crate::context::Context;
-use crate::counts::processor_metrics::{self, MetricInfo};
-use crate::error::{Error, OutOfMemory, UserError};
-use crate::exit::Exit;
-use crate::machine::cpuid;
 use crate::machine::dump;
-use crate::machine::encoding::{CoreEncoding, encode};
-use crate::terminal::document::Document;
 use crate::verb::encode::{counters, lines};
+use counts::cpuid;
+use counts::encoding::{CoreEncoding, encode};
+use counts::processor_metrics::{self, MetricInfo};
+use terminal::context::Context;
+use terminal::document::Document;
+use user_error::exit::Exit;
+use user_error::{Error, OutOfMemory, UserError};
 
 /// Widths of the columns, which fill 80 characters with two spaces between them.
 const NAME: usize = 45;

@@ -4,10 +4,10 @@ use pmu::interval::IntervalRange;
 use pmu::{Kind, ProfileSource, Source};
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::error::Error;
-use crate::terminal::document::Document;
-use crate::terminal::format::{self, hexadecimal, table};
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{self, hexadecimal, table};
+use user_error::Error;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

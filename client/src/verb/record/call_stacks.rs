@@ -10,15 +10,15 @@ use stacks::StackCounts;
 use thiserror::Error as ThisError;
 
 use crate::cli::RecordArgs;
-use crate::context::Context;
-use crate::counts::share::{self, percent};
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
-use crate::recorder::sampling::{shares_number, trace_plan};
-use crate::recorder::{TraceResult, Tracing};
-use crate::system::win32;
-use crate::terminal::format::grouped;
-use crate::trace::{TraceError, TraceLosses};
+use counts::share::{self, percent};
+use recorder::sampling::{shares_number, trace_plan};
+use recorder::{TraceResult, Tracing};
+use system::trace::{TraceError, TraceLosses};
+use terminal::context::Context;
+use terminal::format::grouped;
+use user_error::exit::Exit;
+use user_error::win32;
+use user_error::{Error, UserError};
 
 /// Share of the samples without a call stack from which on a message says what to do.
 const MANY: f64 = 0.03;

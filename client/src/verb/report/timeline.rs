@@ -7,15 +7,15 @@ use report::{CallStacks, Detail, Frame, Limits, SampleLocation, TimelineSample};
 use serde::{Serialize, Serializer};
 
 use crate::cli::ReportArgs;
-use crate::context::Context;
-use crate::error::Error;
 use crate::reading::aggregate::{Aggregate, Header, WithoutSymbols, without_symbols};
 use crate::reading::load::LoadedRecording;
 use crate::reading::summary::summary;
-use crate::terminal::columns::{CONSOLE, fit, shortened};
-use crate::terminal::document::Document;
-use crate::terminal::format::{address, counted, real, table};
-use crate::terminal::id::Id;
+use terminal::columns::{CONSOLE, fit, shortened};
+use terminal::context::Context;
+use terminal::document::Document;
+use terminal::format::{address, counted, real, table};
+use terminal::id::Id;
+use user_error::Error;
 
 /// What is before a function in a call stack.
 const FRAME_INDENT: &str = "        ";

@@ -11,13 +11,13 @@ use stacks::{CallGraph, StackCounts};
 
 use super::tester::{NO_SAMPLE, RING, Tester};
 use super::{Check, EQUAL_STACKS, SelftestError, Unit, Verdict, WITH_STACK};
-use crate::counts::share::{self, percent};
-use crate::error::Error;
-use crate::recorder::{Buffers, StackCollector, Tracing};
-use crate::system::known_work::{CALLS, Function, KnownWork};
-use crate::terminal::format::{address, counted, real};
-use crate::trace::{TraceLosses, TracePlan};
 use crate::verb::record::explained;
+use counts::share::{self, percent};
+use recorder::{Buffers, StackCollector, Tracing};
+use system::known_work::{CALLS, Function, KnownWork};
+use system::trace::{TraceLosses, TracePlan};
+use terminal::format::{address, counted, real};
+use user_error::Error;
 
 /// What is sampled: often enough for 200 samples.
 const PIECES: usize = 50;

@@ -8,11 +8,11 @@ use halprof::{Driver, Started};
 use protocol::{EventRequest, ProcessorSet, Record, StartHeader, modes};
 
 use super::{Check, ROUNDS, SelftestError, Unit, Verdict};
-use crate::error::Error;
-use crate::recorder::Buffers;
-use crate::system::System;
-use crate::system::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
-use crate::terminal::format::real;
+use recorder::Buffers;
+use system::System;
+use system::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
+use terminal::format::real;
+use user_error::Error;
 
 /// Iterations of the work that is counted.
 pub const ITERATIONS: u64 = 250_000;

@@ -14,9 +14,9 @@ use protocol::{flags, modes};
 
 use super::tester::{ITERATIONS, NO_SOURCE, TOLERANCE, Tester};
 use super::{Check, OF_LONG_SLICE, OF_SWITCHED_THREAD, OF_THREAD, ROUNDS, Unit, Verdict};
-use crate::error::Error;
-use crate::system::known_work::{Function, INSTRUCTIONS, KnownWork};
-use crate::terminal::format::{counted, real};
+use system::known_work::{Function, INSTRUCTIONS, KnownWork};
+use terminal::format::{counted, real};
+use user_error::Error;
 
 /// If Windows drops high bits of what a slice counted, it drops a multiple of this. A slice is the time between two
 /// context switches.

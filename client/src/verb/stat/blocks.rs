@@ -9,13 +9,13 @@ use thiserror::Error as ThisError;
 
 use super::repeated::{self, Spread};
 use crate::cli::Aggregation;
-use crate::counts::EventCount;
-use crate::counts::count_metric::{self, Metric};
-use crate::counts::requested_metrics::{MetricValue, Metrics};
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
-use crate::system::System;
-use crate::system::topology::CorePlace;
+use counts::EventCount;
+use counts::count_metric::{self, Metric};
+use counts::requested_metrics::{MetricValue, Metrics};
+use system::System;
+use system::topology::CorePlace;
+use user_error::exit::Exit;
+use user_error::{Error, UserError};
 
 /// Why processors cannot be put together.
 #[derive(Debug, ThisError)]

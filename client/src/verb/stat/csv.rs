@@ -7,9 +7,9 @@ use csv::Writer;
 use super::blocks::{self, Block, Counted};
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
-use crate::counts::movement;
-use crate::counts::requested_metrics::MetricValue;
-use crate::error::Error;
+use counts::movement;
+use counts::requested_metrics::MetricValue;
+use user_error::Error;
 
 /// The unit of a count: perf has one here. A count that its counter missed has the mark.
 const UNIT: &str = "";

@@ -12,10 +12,10 @@ use protocol::{CountRecord, EventRequest, StartHeader};
 use thiserror::Error as ThisError;
 
 use crate::cli::StatArgs;
-use crate::error::{Error, UserError};
-use crate::exit::Exit;
-use crate::recorder::command;
-use crate::system::System;
+use recorder::command;
+use system::System;
+use user_error::exit::Exit;
+use user_error::{Error, UserError};
 
 /// Longest time until Ctrl-C is noticed, if no command runs that ends with it.
 const ATTENTION: Duration = Duration::from_millis(50);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use protocol::CountRecord;
 use serde::Serialize;
 
-use crate::terminal::format::real;
+use terminal::format::real;
 
 /// What the runs of a command had, for one event or for the time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -93,7 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fake::count;
+    use fake_system::count;
 
     #[test]
     fn the_standard_error_is_that_of_the_textbook() {

@@ -7,11 +7,11 @@ use halprof::text::processors::named;
 use super::blocks::{self, Block, Counted};
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
-use crate::counts::count_metric::Metric;
-use crate::counts::requested_metrics::{self, MetricValue};
-use crate::counts::{EventCount, asleep, errata_note, mark_notes, turns_note};
 use crate::machine::core_types::with_processors;
-use crate::terminal::format::real;
+use counts::count_metric::Metric;
+use counts::requested_metrics::{self, MetricValue};
+use counts::{EventCount, asleep, errata_note, mark_notes, turns_note};
+use terminal::format::real;
 
 /// Widths of the columns of counts and names, if a row has nothing in front of the count and nothing at its end.
 const COUNT: usize = 20;

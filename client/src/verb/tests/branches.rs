@@ -9,7 +9,7 @@ use protocol::{
 use recording::{Block, Reader};
 
 use super::*;
-use crate::fake::{CLOCK, module};
+use fake_system::{CLOCK, module};
 
 const APP: u64 = 0x40_0000;
 const NT: u64 = 0xFFFF_F800_0000_0000;

@@ -1,5 +1,7 @@
 //! Tests of every verb with a closed output.
 
+use std::io::Write;
+
 use super::transcript::Files;
 use super::*;
 

@@ -6,8 +6,8 @@ use cpuid_dumps::CpuIdentity;
 use protocol::{HalSourceRecord, ReadBy, RegisterRecord};
 
 use super::*;
-use crate::fake::ModelMachine;
-use crate::system::WindowsVersion;
+use fake_system::ModelMachine;
+use system::WindowsVersion;
 
 fn diagnose(dump: &[u8]) -> Run {
     run_anywhere("diagnose --cpuid - --json", dump)

@@ -3,7 +3,7 @@
 use protocol::CountRecord;
 
 use super::*;
-use crate::fake::disturbed;
+use fake_system::disturbed;
 
 fn system() -> FakeSystem {
     let driver = FakeDriver::default();

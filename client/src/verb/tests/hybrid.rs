@@ -3,7 +3,7 @@
 use protocol::{EventRequest, SourceRecord, StartHeader};
 
 use super::*;
-use crate::fake::core_type_record;
+use fake_system::core_type_record;
 
 const CORE: u32 = 0x40;
 const ATOM: u32 = 0x20;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use halprof::event::event_cache::EventCache;
 
 use super::*;
-use crate::exit::Exit;
-use crate::fake::FakeVolume;
+use fake_system::FakeVolume;
+use user_error::exit::Exit;
 
 const MAP: &str = "Family-model,Version,Filename,EventType,Core Type,Native Model ID,Core Role Name\n\
                    GenuineIntel-6-[45]E,V99,/SKL/events/skylake_core.json,core,,,\n\
@@ -232,28 +232,4 @@ fn events_of_the_machine_that_a_user_could_have_written_are_not_used() {
     assert!(own.err.contains("S-1-5-21-1001"), "{}", own.err);
     assert_eq!(fs::read(&file).unwrap(), before);
     assert!(finds("alice") && !finds("service"));
-}
-
-#[test]
-fn agent_check_reads_what_the_service_will_read() {
-    let (place, volume) = (PerfmonFolder::new(), FakeVolume::default());
-    place.write("agent.toml", "[counting]\nevents = [\"{cycles,newer.than_this:u}\"]\n");
-    let config = place.folder.path().join("agent.toml");
-    let folder = place.folder.path().to_str().unwrap();
-    let run = |words: &[&str]| PerfmonFolder::run_with(both(&place, &volume, "alice"), words, &[]);
-    let check = || run(&["agent", "check", "--config", config.to_str().unwrap()]);
-    check().outcome.unwrap(); // Nothing is imported: whether the machine has the event, only its driver knows.
-    volume.state().is_limited = true;
-    run(&["events", "import", folder]).outcome.unwrap();
-    let (exit, report) = check().failure();
-    assert_eq!(exit, Exit::Usage);
-    assert_eq!(
-        report,
-        "error: the service halprof-agent will not find newer.than_this\n  because: they were imported for this account \
-         only, and the service runs under another one\n  try: .\\client events import DIR   (from an elevated prompt: for \
-         the whole machine)"
-    );
-    volume.state().is_limited = false;
-    run(&["events", "import", folder]).outcome.unwrap();
-    check().outcome.unwrap();
 }

@@ -8,9 +8,9 @@ use crate::machine::driver_file;
 use crate::machine::driver_file::tests::{
     IDENTITY, MACHINE, MAGIC, SECOND_SECTION, SECURITY_DIRECTORY, SIZE_OF_OPTIONAL_HEADER, SUBSYSTEM, driver, sign,
 };
-use crate::system::CodeIntegrity;
 use protocol::trace::security::descriptor;
 use protocol::{PROTOCOL_VERSION, flags};
+use system::CodeIntegrity;
 
 struct Machine {
     system: FakeSystem,

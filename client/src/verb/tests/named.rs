@@ -3,7 +3,7 @@
 use protocol::{EventRequest, SourceRecord, StartHeader};
 
 use super::*;
-use crate::fake::core_type_record;
+use fake_system::core_type_record;
 
 const SKYLAKE: u32 = 0x0005_06E3;
 const ALDER_LAKE: u32 = 0x0009_0672;

@@ -14,8 +14,8 @@ use recording::{Block, Count, KERNEL, Process, Reader, RecordedSession, Summary}
 use zerocopy::FromBytes;
 
 use super::*;
-use crate::fake::{CLOCK, module, precise_sample, sample};
-use crate::terminal::format::{real, seconds};
+use fake_system::{CLOCK, module, precise_sample, sample};
+use terminal::format::{real, seconds};
 
 /// A driver with samples, and the path of a recording.
 struct Bench {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
 use super::*;
-use crate::terminal::document::Document;
+use terminal::document::Document;
 
 /// What rewrites the schemas, if it is set.
 const UPDATE: &str = "HALPROF_UPDATE_SCHEMAS";

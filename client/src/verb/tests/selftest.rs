@@ -3,9 +3,9 @@
 use recording::MissingStack;
 
 use super::*;
-use crate::fake::{FakeEvent, ModelMachine};
-use crate::trace::{TraceLosses, TracePlan};
 use crate::verb::record::explained;
+use fake_system::{FakeEvent, ModelMachine};
+use system::trace::{TraceLosses, TracePlan};
 
 fn system(identity: &str, accuracy: u64) -> FakeSystem {
     FakeSystem { model: Some(ModelMachine::new(identity, 2, accuracy)), ..FakeSystem::running(FakeDriver::default()) }

@@ -6,7 +6,7 @@ use bench_protocol::{Accounting, HandleTarget, Scheduling, UserRdpmc};
 use tempfile::TempDir;
 
 use super::*;
-use crate::fake::ModelMachine;
+use fake_system::ModelMachine;
 
 /// A machine with threads, and the folder of its record.
 struct Lab {
@@ -90,8 +90,8 @@ fn each_generation_passes_and_saves_it_once() {
         assert_eq!((saved, lab.model.threads.written.get()), (lab.saved(true), 1), "{identity}");
         let record = lab.record().unwrap();
         assert_eq!((&record["keeps_64_bits"], &record["machine"]["driver"]), (&true.into(), &"0.0.0".into()));
-        let driver = crate::machine::connection::open(&lab.system).unwrap();
-        let machine = halprof::Machine::over(driver, crate::system::System::thread_system(&lab.system));
+        let driver = system::connection::open(&lab.system).unwrap();
+        let machine = halprof::Machine::over(driver, system::System::thread_system(&lab.system));
         assert!(machine.verification().unwrap().is_some_and(|record| record.keeps_64_bits), "{identity}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::system::topology::{CorePlace, Topology};
+use system::topology::{CorePlace, Topology};
 
 /// Two cores of two threads each in one package, and a core of another one.
 fn topology() -> Topology {

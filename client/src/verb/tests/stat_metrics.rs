@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use protocol::{EventRequest, StartHeader};
 
 use super::*;
-use crate::fake::core_type_record;
-use crate::system::topology::{CorePlace, Topology};
+use fake_system::core_type_record;
+use system::topology::{CorePlace, Topology};
 
 const SKYLAKE: u32 = 0x0005_06E3;
 const ALDER_LAKE: u32 = 0x0009_0672;

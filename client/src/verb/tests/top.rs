@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use protocol::{LostRecord, SampleRecord};
 
 use super::*;
-use crate::fake::{module, sample};
+use fake_system::{module, sample};
 
 /// Creates a machine whose driver returns a batch of samples for each request, as long as there are any.
 fn system(batches: usize) -> FakeSystem {

@@ -258,7 +258,7 @@ fn client(system: Option<&FakeSystem>, words: &[String]) -> (String, String, i32
         }
     };
     let (mut input, mut out, mut err) = (io::empty(), Vec::new(), Vec::new());
-    let system = system.map(|system| system as &dyn crate::system::System);
+    let system = system.map(|system| system as &dyn system::System);
     let outcome = super::super::run(&cli.verb, &mut Context::new(system, &mut input, &mut out, &mut err));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (out, mut err) = (text(out), text(err));

@@ -9,9 +9,9 @@ use ratatui::text::Line;
 use ratatui::widgets::{Cell, Clear, Paragraph, Row as TableRow, Table};
 
 use super::state::{EventUpdate, Row, TopState, Update};
-use crate::counts::share::percent;
-use crate::terminal::columns::{CONSOLE, fit, shortened};
-use crate::terminal::format::{grouped, real, rounded, scaled, table};
+use counts::share::percent;
+use terminal::columns::{CONSOLE, fit, shortened};
+use terminal::format::{grouped, real, rounded, scaled, table};
 
 /// Width from which processes and modules have columns.
 const WIDE: u16 = 60;

@@ -11,9 +11,9 @@ use recording::Process;
 use report::{LossStats, ProcessKey, Processes, SampleCounts, SampleLocation, SymbolFinder, SymbolIndex};
 
 use super::state::{EventUpdate, Function, Update};
-use crate::error::{Error, OutOfMemory};
 use crate::reading::load::finder;
-use crate::terminal::format::real;
+use terminal::format::real;
+use user_error::{Error, OutOfMemory};
 
 /// The samples between two updates.
 #[derive(Debug)]
@@ -157,8 +157,8 @@ mod tests {
     use report::Detail;
 
     use super::*;
-    use crate::fake::sample;
     use crate::verb::top::DETAIL;
+    use fake_system::sample;
 
     #[test]
     fn a_period_has_names_rates_losses_and_pauses() {

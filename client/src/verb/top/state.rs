@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crate::terminal::format::real;
 use crate::verb::list::search::is_match;
+use terminal::format::real;
 
 /// Part of the events that stays at each update, as in perf top.
 const DECAY: f64 = 7.0 / 8.0;

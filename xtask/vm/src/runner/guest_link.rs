@@ -151,7 +151,7 @@ impl<'a> GuestLink<'a> {
 
     /// Ends the programs that a step left running when the host's command was ended. It is no error if none runs.
     pub fn end_leftovers(&mut self) -> Result<()> {
-        for image in ["client.exe", "end_to_end.exe"] {
+        for image in ["client.exe", "halprof-agent.exe", "end_to_end.exe"] {
             self.guest.run(&Call::end(image), SHORT).map_err(fatal)?;
         }
         Ok(())

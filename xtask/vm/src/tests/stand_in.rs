@@ -141,7 +141,7 @@ impl StandIn {
     }
 
     fn answer(&mut self, call: &Call) -> Ran {
-        if *call == Call::end("client.exe") || *call == Call::end("end_to_end.exe") {
+        if ["client.exe", "halprof-agent.exe", "end_to_end.exe"].iter().any(|image| *call == Call::end(image)) {
             self.leftover = false;
             return Ran { code: 128, err: "ERROR: The process is not found.".to_owned(), ..Ran::default() };
         }

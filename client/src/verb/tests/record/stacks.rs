@@ -5,10 +5,11 @@ use recording::{CallStack, MissingStack, SampleStack, StackEnd, StackTree};
 use zerocopy::IntoBytes;
 
 use super::*;
-use crate::fake::FakeEvent;
-use crate::system::win32;
-use crate::trace::raw::{DOTNET, HALPROF, IMAGE, PROCESS};
-use crate::trace::{TraceLosses, TracePlan, code_payloads, method_payloads};
+use fake_system::FakeEvent;
+use fake_system::payloads::{image, method, process};
+use system::trace::raw::{DOTNET, HALPROF, IMAGE, PROCESS};
+use system::trace::{TraceLosses, TracePlan};
+use user_error::win32;
 
 const KERNEL_CODE: u64 = 0xFFFF_F800_0000_1000;
 
@@ -206,9 +207,9 @@ fn a_process_that_ended_has_the_name_the_images_and_the_methods_of_the_trace() {
         ..FakeEvent::default()
     };
     let events = vec![
-        code(PROCESS, 1, 4, 1, code_payloads::process(4, 12, "short.exe")),
-        code(IMAGE, 10, 3, 2, code_payloads::image(12, 0x40_0000, 0x3000, "C:\\short.exe")),
-        code(DOTNET, 143, 1, 3, method_payloads::payload(0x7FF8_0000, 0x40, ["App", "Main", "void ()"])),
+        code(PROCESS, 1, 4, 1, process(4, 12, "short.exe")),
+        code(IMAGE, 10, 3, 2, image(12, 0x40_0000, 0x3000, "C:\\short.exe")),
+        code(DOTNET, 143, 1, 3, method(0x7FF8_0000, 0x40, ["App", "Main", "void ()"])),
     ];
     let bench = bench(&[stacked(9, Mode::User)], [events, Vec::new()]);
     let ran = bench.record_command("-g");

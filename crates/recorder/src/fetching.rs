@@ -1,0 +1,133 @@
+//! The thread that fetches samples. It waits for the driver, and for memory if the disk is slow; never for the disk
+//! itself, for a query of a process or for the terminal.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use halprof::SampleStream;
+use protocol::{SampleRecord, UNKNOWN};
+
+use super::batch::{Batch, Buffers};
+use super::joining::Input;
+use super::scanning::Sightings;
+use super::{Event, Output};
+use counts::record_counts::RecordCounts;
+use user_error::Error;
+
+/// Maximum time for which a request waits for samples.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// What the thread shares with the one that started it.
+#[derive(Debug, Default)]
+pub struct FetchState {
+    /// Whether the session is stopped: requests need not wait.
+    is_stopped: AtomicBool,
+    /// Whether no more samples are needed.
+    is_abandoned: AtomicBool,
+    /// Number of answers of the driver until the stop: how often the thread was woken.
+    wakeups: AtomicU64,
+    record_counts: Mutex<RecordCounts>,
+}
+
+impl FetchState {
+    /// Notes that the session was stopped.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+    }
+
+    /// Ends the thread after its present request.
+    pub fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Release);
+    }
+
+    /// Returns how often the thread was woken until the stop.
+    pub fn wakeups(&self) -> u64 {
+        self.wakeups.load(Ordering::Relaxed)
+    }
+
+    /// Returns the counts of the records that were fetched.
+    pub fn record_counts(&self) -> RecordCounts {
+        *self.record_counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Receives the samples for the file.
+pub enum SampleReceiver {
+    /// The thread that writes it.
+    File(Sender<Output>),
+    /// The thread that joins them with their stacks.
+    Joiner(Sender<Input>),
+}
+
+/// Fetches the samples of a session and passes them on.
+pub struct Fetcher {
+    /// The samples.
+    pub stream: SampleStream,
+    /// The number by which the recording names each event of the session, in the order of the request.
+    pub events: Vec<u32>,
+    /// What receives the samples for the file, if one is written.
+    pub receiver: Option<SampleReceiver>,
+    /// The observer, if there is one.
+    pub observer: Option<Sender<Event>>,
+    /// The processes that have samples.
+    pub sightings: Arc<Sightings>,
+    /// Shared with the thread that started it.
+    pub state: Arc<FetchState>,
+    /// Maximum number of records that a stopped session has left.
+    pub max_left: u64,
+}
+
+impl Fetcher {
+    /// Fetches until the session is stopped and has no more samples.
+    pub fn run(mut self) -> Result<(), Error> {
+        let buffers = Buffers::new();
+        let mut processes = HashSet::new();
+        while !self.state.is_abandoned.load(Ordering::Acquire) {
+            let is_stopped = self.state.is_stopped.load(Ordering::Acquire);
+            let wait = if is_stopped { Duration::ZERO } else { WAIT };
+            let (batch, is_last) = buffers.fetch(&mut self.stream, wait, &self.events)?;
+            let count = batch.records().len() as u64;
+            self.state.wakeups.fetch_add((!is_stopped).into(), Ordering::Relaxed);
+            if is_stopped {
+                self.max_left = self.max_left.checked_sub(count).ok_or_else(SampleStream::too_many)?;
+            }
+            if count > 0 {
+                self.state.record_counts.lock().unwrap_or_else(PoisonError::into_inner).add(batch.records());
+                processes.extend(sampled(batch.records()));
+                self.sightings.add(&mut processes);
+                self.pass_on(batch);
+            }
+            if is_last || is_stopped && count == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes samples on. A receiver that has ended has reported why.
+    fn pass_on(&self, batch: Batch) {
+        let batch = Arc::new(batch);
+        match &self.receiver {
+            Some(SampleReceiver::File(file)) => {
+                let _ = file.send(Output::Samples(Arc::clone(&batch)));
+            }
+            Some(SampleReceiver::Joiner(joiner)) => {
+                let _ = joiner.send(Input::Samples(Arc::clone(&batch)));
+            }
+            None => {}
+        }
+        if let Some(observer) = &self.observer {
+            let _ = observer.send(Event::Samples(batch));
+        }
+    }
+}
+
+/// Returns the processes of the samples among `records`; most repetitions are left out.
+pub fn sampled(records: &[SampleRecord]) -> impl Iterator<Item = u32> {
+    let mut last = None;
+    let samples = records.iter().filter_map(|record| record.parse().ok()?.sample());
+    samples.map(|sample| sample.process).filter(move |id| *id != UNKNOWN && last.replace(*id) != Some(*id))
+}

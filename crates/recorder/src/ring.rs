@@ -1,0 +1,88 @@
+//! The capacity of the rings where the user does not choose it.
+
+use pmu::Source;
+use protocol::{EventRequest, MAX_RING_BYTES, RING, SampleRecord};
+
+use crate::sampled_event::TIME_UNITS;
+
+/// Seconds of expected samples that a ring has room for. The client fetches ten times a second or more, so that it may
+/// fall behind for almost that long.
+const SECONDS: u64 = 2;
+
+/// Fewest and most records, whatever is expected.
+const BOUNDS: (u64, u64) = (1_024, 1 << 16);
+
+/// Records for an event with an interval of its own: how often it occurs is unknown.
+const UNKNOWN: u64 = 8_192;
+
+/// The rings of a session take a quarter of the memory for rings at most, so that other sessions find some.
+const MOST_BYTES: u64 = MAX_RING_BYTES / 4;
+
+/// Returns the capacity of the ring of each of `processors` processors in records, from the rate of the samples that is
+/// expected.
+#[must_use]
+pub fn capacity(events: &[EventRequest], processors: u32) -> u32 {
+    let expected = expected(events);
+    let (least, most) = BOUNDS;
+    let affordable = MOST_BYTES / (size_of::<SampleRecord>() as u64 * u64::from(processors.max(1)));
+    let records = expected.clamp(least, most).next_power_of_two().min(previous_power_of_two(affordable));
+    u32::try_from(records).map_or(*RING.end(), |records| records.clamp(*RING.start(), *RING.end()))
+}
+
+/// Returns how many samples per second are expected on each processor.
+#[must_use]
+pub fn samples_per_second(events: &[EventRequest]) -> u64 {
+    expected(events) / SECONDS
+}
+
+/// Returns how many records are expected of each processor in two seconds.
+fn expected(events: &[EventRequest]) -> u64 {
+    let of_event = |event: &EventRequest| match (event.frequency, event.source == Source::TIME.0) {
+        (0, true) => SECONDS * u64::from(TIME_UNITS) / u64::from(event.interval.max(1)),
+        (0, false) => UNKNOWN,
+        (frequency, _) => SECONDS * u64::from(frequency),
+    };
+    events.iter().map(of_event).sum()
+}
+
+const fn previous_power_of_two(number: u64) -> u64 {
+    if number.is_power_of_two() { number } else { number.next_power_of_two() / 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(frequency: u32, interval: u32) -> EventRequest {
+        EventRequest { source: 2, frequency, interval, ..EventRequest::EMPTY }
+    }
+
+    #[test]
+    fn a_ring_has_room_for_two_seconds_within_bounds() {
+        let time = EventRequest { source: Source::TIME.0, ..event(0, 10_000) };
+        for (events, processors, records) in [
+            (vec![event(1_000, 65_536)], 8, 2_048),
+            (vec![event(1_000, 65_536); 3], 8, 8_192),
+            (vec![event(10, 65_536)], 8, 1_024),
+            (vec![event(10_000, 65_536)], 256, 16_384),
+            (vec![event(100_000, 65_536)], 8, 65_536),
+            (vec![event(0, 65_536)], 8, 8_192),
+            (vec![event(0, 65_536), event(1_000, 65_536)], 8, 16_384),
+            (vec![time], 8, 2_048),
+            (vec![event(10_000, 65_536)], 2_048, 2_048),
+            (vec![event(1_000, 65_536)], 0, 2_048),
+        ] {
+            assert_eq!(capacity(&events, processors), records, "{events:?} on {processors}");
+        }
+    }
+
+    #[test]
+    fn four_sessions_with_rings_of_this_size_fit_on_every_machine() {
+        for processors in 1..=2_048 {
+            let records = capacity(&[event(100_000, 1)], processors);
+            assert!(RING.contains(&records) && records.is_power_of_two());
+            let bytes = u64::from(records) * size_of::<SampleRecord>() as u64 * u64::from(processors);
+            assert!(4 * bytes <= MAX_RING_BYTES, "{processors}");
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Runs a session that samples, for the verbs and the agent.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant, SystemTime};
+
+use halprof::core_types::CoreTypeInfo;
+use halprof::{Driver, Started};
+use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, modes};
+use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, RecordedSession, Summary};
+
+use crate::command;
+use crate::processes::Processes;
+use crate::ring;
+use crate::{Recorder, RecorderSetup, SampleObserver, TraceResult, Tracing};
+use counts::disturbance::{self, Disturbance};
+use counts::processor_identity::ProcessorIdentity;
+use counts::record_counts::RecordCounts;
+use counts::share;
+use system::System;
+use system::trace::TracePlan;
+use terminal::format::{grouped, real, seconds};
+use user_error::Error;
+use user_error::exit::Exit;
+
+/// Number of checks for the end of the command after Ctrl-C; together with the pauses they take about a second.
+const MAX_POLLS: u32 = 20;
+
+/// Unit of the summary's time.
+const NANOSECONDS_PER_TICK: u128 = 100;
+
+/// Why a recording ended.
+enum End {
+    /// The command ended.
+    Command(ExitStatus),
+    /// Ctrl-C was pressed.
+    Interrupted,
+    /// The time is over. The command continues, if it has not ended meanwhile.
+    TimeOver(Option<ExitStatus>),
+    /// The driver has no more samples.
+    NoMoreSamples,
+}
+
+/// Result of a session.
+pub struct Outcome {
+    /// Summary block of the recording.
+    pub summary: Summary,
+    /// Number of samples that found the ring of their processor full: a part of the lost ones.
+    pub full: u64,
+    /// Counts of the records.
+    pub record_counts: RecordCounts,
+    /// How often the client was woken to fetch samples while the session ran.
+    pub wakeups: u64,
+    /// Units per second of the session's clock.
+    pub clock: u64,
+    /// The sampled events.
+    pub events: Vec<RecordedEvent>,
+    /// Number of sampled processors.
+    pub processors: usize,
+    /// Size of the file in bytes.
+    pub length: u64,
+    /// Exit code of the command, or of the client without a command.
+    pub exit_code: i32,
+    /// Process of the command, if it was left running.
+    pub running: Option<u32>,
+    /// Where the recording that the file had before is kept.
+    pub old_file: Option<PathBuf>,
+    /// What became of the trace session, if there was one.
+    pub trace: Option<TraceResult>,
+    /// Capacity of the ring of each processor in records.
+    pub ring: u32,
+    /// Whether Windows hid where the modules of the kernel are, so that they have no names.
+    pub is_kernel_hidden: bool,
+}
+
+impl Outcome {
+    /// Returns the warning for samples of the kernel without names.
+    #[must_use]
+    pub fn kernel_warning(&self) -> Option<String> {
+        self.is_kernel_hidden.then(|| {
+            "warning: the kernel's code has no names: Windows hides its addresses from this account\n  \
+             try: an account with the right \"Debug programs\" (SeDebugPrivilege), elevated"
+                .to_owned()
+        })
+    }
+
+    /// Returns the number of lost samples on all processors.
+    pub fn lost(&self) -> u64 {
+        self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the number of samples that were not taken, because the interrupts of a processor had used up their time.
+    pub fn throttled(&self) -> u64 {
+        self.summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add)
+    }
+
+    /// Says, after the number of lost samples, how many of them found a ring full; nothing if none was lost.
+    #[must_use]
+    pub fn because_full(&self) -> String {
+        match (self.lost(), self.full) {
+            (0, _) => String::new(),
+            (_, 0) => ", none because a ring was full".to_owned(),
+            (lost, full) if lost == full => ", all because a ring was full".to_owned(),
+            (_, full) => format!(", {} because a ring was full", grouped(full)),
+        }
+    }
+
+    /// Returns what the user has to know about the command and about the file.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let running = self.running.map(|process| format!("[ the command continues: process {process} ]"));
+        let old = self.old_file.as_ref();
+        let old = old.map(|path| format!("[ the earlier recording is kept as {} ]", path.display()));
+        running.into_iter().chain(old).collect()
+    }
+
+    /// Returns the warning about samples that other programs disturbed; `None` if none were found.
+    #[must_use]
+    pub fn disturbance_warning(&self) -> Option<String> {
+        let name = |source| {
+            let event = self.events.iter().find(|event| event.source == source);
+            event.map_or_else(|| format!("{source:#x}"), |event| event.name.clone())
+        };
+        let marks = self.summary.counts.iter().filter_map(|count| {
+            Some((name(count.source), count.processor, Disturbance::of_recorded(count.disturbed.as_ref()?)))
+        });
+        let marks: Vec<_> = marks.collect();
+        disturbance::warning(marks.iter().map(|(name, processor, one)| (name.clone(), *processor, one)))
+    }
+
+    /// Returns how often the client was woken in each second.
+    #[must_use]
+    pub fn wakeup_rate(&self) -> f64 {
+        real(self.wakeups) / seconds(self.summary.elapsed).max(f64::MIN_POSITIVE)
+    }
+
+    /// Returns how long all processors paused. Pauses that lasted to the end of the session are not included.
+    #[must_use]
+    pub fn paused_seconds(&self) -> f64 {
+        real(self.record_counts.paused) / real(self.clock.max(1))
+    }
+
+    /// Returns the share of the time of all processors that those pauses took.
+    #[must_use]
+    pub fn paused_share(&self) -> f64 {
+        share::paused(self.paused_seconds(), seconds(self.summary.elapsed), self.processors)
+    }
+}
+
+/// Parameters of a session that samples.
+pub struct SamplingPlan<'a> {
+    /// Flags, processors, budget and precise records per interrupt; the capacity of each ring in records, or 0 for one
+    /// that fits the expected rate.
+    pub header: StartHeader,
+    /// Events to sample.
+    pub events: &'a [EventRequest],
+    /// When it ends, at the latest.
+    pub duration: Option<Duration>,
+    /// The command that runs meanwhile, if any.
+    pub command: &'a [OsString],
+    /// The file to write, if any.
+    pub output: Option<&'a Path>,
+    /// How much of it is kept.
+    pub limits: Limits,
+}
+
+/// Returns the processors of a session.
+fn processors(header: &StartHeader, info: &InfoReply) -> Vec<u32> {
+    let chosen: Vec<u32> = header.processors.iter().collect();
+    if chosen.is_empty() { (0..info.processors).take(PROCESSOR_WORDS * 64).collect() } else { chosen }
+}
+
+/// Returns what a trace session of call stacks has to hold.
+#[must_use]
+pub fn trace_plan(header: &StartHeader, events: &[EventRequest], info: &InfoReply, file: Option<PathBuf>) -> TracePlan {
+    let sampled = processors(header, info).len() as u64;
+    let samples_per_second = ring::samples_per_second(events).saturating_mul(sampled);
+    TracePlan { samples_per_second, processors: info.processors, file }
+}
+
+/// Starts a session, fetches its samples until its end, and stops it; the trace session too, if there is one.
+///
+/// # Errors
+/// If the session does not start, or the file cannot be written.
+pub fn run(
+    plan: &SamplingPlan,
+    tracing: Option<Tracing>,
+    observer: Option<&mut dyn SampleObserver>,
+    connection: &Driver,
+    system: &dyn System,
+) -> Result<Outcome, Error> {
+    let info = connection.info()?;
+    system.note_interrupts()?;
+    // The kernel has many modules. Their files are read before the start, so that its samples have names at once.
+    let source = system.process_source();
+    let mut processes = Processes::default();
+    let kernel = processes.query_kernel(&*source, Instant::now());
+
+    let processors = processors(&plan.header, &info);
+    let ring = match plan.header.ring {
+        0 => ring::capacity(plan.events, u32::try_from(processors.len()).unwrap_or(u32::MAX)),
+        chosen => chosen,
+    };
+    let started = connection.start(&StartHeader { ring, ..plan.header }, plan.events)?;
+    let session = session_block(plan, processors, &info, started.clock, connection)?;
+    let is_kernel_hidden = processes.is_kernel_hidden();
+    let setup = RecorderSetup { system, source, processes, limits: plan.limits, tracing };
+    let sampling = Sampling { plan, ring, connection, started, session, setup, is_kernel_hidden };
+    sampling.run(kernel, observer).inspect_err(|_| {
+        // The first error is reported. A session that cannot be stopped ends when the handle is closed.
+        let _ = connection.stop_all(started.session);
+    })
+}
+
+/// A session that has started.
+struct Sampling<'a> {
+    plan: &'a SamplingPlan<'a>,
+    ring: u32,
+    connection: &'a Driver,
+    started: Started,
+    session: RecordedSession,
+    setup: RecorderSetup<'a>,
+    is_kernel_hidden: bool,
+}
+
+impl Sampling<'_> {
+    /// Samples until the end of the session, and writes the file.
+    fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
+        let Self {
+            plan: SamplingPlan { command, duration, output, .. },
+            ring,
+            connection,
+            started,
+            session,
+            setup,
+            ..
+        } = self;
+        let system = setup.system;
+        // An existing recording is moved only after the command has started.
+        let file = output.map(|path| crate::open(path).map(|file| (path, file))).transpose()?;
+        let begin = Instant::now();
+        let child = (!command.is_empty()).then(|| command::start(command)).transpose();
+        let mut child = child.inspect_err(|_| {
+            if let Some((path, file)) = &file {
+                crate::remove_if_empty(file, path);
+            }
+        })?;
+        let mut recorder = Recorder::begin(file, observer, &session, setup)?;
+        if let Some(kernel) = kernel {
+            recorder.record_process(kernel);
+        }
+        if let Some(child) = &child {
+            recorder.track_command(child.id());
+        }
+        // For each record in a ring there can be one that reports lost records.
+        let max_left = 2 * u64::from(ring) * session.processors.len() as u64;
+        recorder.fetch(connection.sample_stream(started.session), max_left);
+        let until = duration.map(|duration| begin + duration);
+        let end = sample(&mut recorder, child.as_mut(), until, system)?;
+        let elapsed = begin.elapsed();
+        let records = connection.stop_all(started.session)?;
+        recorder.drain()?;
+
+        let status = match (&end, &mut child) {
+            (End::Command(status), _) => Some(*status),
+            (End::TimeOver(status), _) => *status,
+            (End::Interrupted | End::NoMoreSamples, Some(child)) => wait_for_end(child, system),
+            (End::Interrupted | End::NoMoreSamples, None) => None,
+        };
+        let numbers = crate::numbers(&session);
+        let mut summary = Summary {
+            elapsed: u64::try_from(elapsed.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(u64::MAX),
+            counts: crate::counts(&records, &numbers),
+            interrupted_by_user: matches!(end, End::Interrupted),
+            exit_code: status.and_then(|status| status.code()),
+            kept: None,
+        };
+        let (wakeups, trace) = (recorder.wakeups(), recorder.trace_result());
+        let old_file = recorder.old_file().map(Path::to_owned);
+        let (record_counts, length) = recorder.finish(&mut summary)?;
+        let exit_code = match (&child, status, &end) {
+            (None, ..) | (Some(_), None, End::TimeOver(_)) => Exit::Done.code(),
+            (Some(_), Some(status), _) => command::exit_code(status),
+            (Some(_), None, _) => Exit::Failure.code(),
+        };
+        let running = child.filter(|_| status.is_none()).map(|child| child.id());
+        let (events, processors) = (session.events, session.processors.len());
+        let clock = session.clock;
+        let full = records.iter().map(|record| record.full).fold(0, u64::saturating_add);
+        Ok(Outcome {
+            summary,
+            full,
+            record_counts,
+            wakeups,
+            clock,
+            events,
+            processors,
+            length,
+            exit_code,
+            running,
+            old_file,
+            trace,
+            ring,
+            is_kernel_hidden: self.is_kernel_hidden,
+        })
+    }
+}
+
+fn sample(
+    recorder: &mut Recorder,
+    mut child: Option<&mut Child>,
+    until: Option<Instant>,
+    system: &dyn System,
+) -> Result<End, Error> {
+    loop {
+        let is_last = recorder.step(until)?;
+        if let Some(child) = &mut child
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            return Ok(End::Command(status));
+        }
+        if system.interrupted() {
+            return Ok(End::Interrupted);
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            // The command may have ended since it was looked at.
+            let status = child.as_mut().and_then(|child| child.try_wait().ok()).flatten();
+            return Ok(End::TimeOver(status));
+        }
+        if !recorder.poll()? || is_last {
+            return Ok(End::NoMoreSamples);
+        }
+    }
+}
+
+/// Waits for the end of the command, which also received Ctrl-C. A command that continues is left running.
+fn wait_for_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
+    for _ in 0..MAX_POLLS {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        system.pause();
+    }
+    None
+}
+
+/// Returns whether the processor itself records the event.
+#[must_use]
+pub fn is_precise(event: &EventRequest) -> bool {
+    event.modes & modes::PRECISE != 0
+}
+
+/// Returns whether another event of the session has the number of this one, and differs in what the number does not
+/// say.
+#[must_use]
+pub fn shares_number(event: &EventRequest, events: &[EventRequest]) -> bool {
+    events.iter().any(|other| other.source == event.source && (other.event, other.extra) != (event.event, event.extra))
+}
+
+/// Returns the number by which a recording names an event: its KPROFILE_SOURCE, or a number of its own if it
+/// [shares](shares_number) that.
+fn number_in_recording(events: &[EventRequest], index: usize) -> u32 {
+    /// No source has a number from this on, except [`protocol::ALL_EVENTS`].
+    const FIRST_OWN: u32 = 0xFFFF_0000;
+    let Some(event) = events.get(index) else { return protocol::ALL_EVENTS };
+    if shares_number(event, events) { FIRST_OWN | u32::try_from(index).unwrap_or_default() } else { event.source }
+}
+
+fn session_block(
+    plan: &SamplingPlan,
+    processors: Vec<u32>,
+    info: &InfoReply,
+    clock: u64,
+    connection: &Driver,
+) -> Result<RecordedSession, Error> {
+    let SamplingPlan { header, command, events, .. } = plan;
+    let sources = connection.sources()?;
+    let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let event = |(index, event): (usize, &EventRequest)| RecordedEvent {
+        source: number_in_recording(events, index),
+        name: sources.name_of(event.source, event.core_type, (event.event, event.extra)),
+        modes: event.modes,
+        interval: event.interval,
+        frequency: event.frequency,
+        core_type: event.core_type,
+    };
+    let core_type = |one: &CoreTypeInfo| CoreTypeProcessors {
+        core_type: one.number,
+        name: one.name.clone(),
+        processors: one.processors.iter().copied().filter(|processor| processors.contains(processor)).collect(),
+    };
+    Ok(RecordedSession {
+        created_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or_default(),
+        client: env!("CARGO_PKG_VERSION").to_owned(),
+        driver: connection.driver_version(),
+        processor: identity.brand.unwrap_or(identity.vendor),
+        computer: std::env::var("COMPUTERNAME").ok(),
+        command: command::words(command),
+        clock,
+        core_types: connection.core_types()?.iter().map(core_type).collect(),
+        processors,
+        batch: if events.iter().any(is_precise) { header.batch.max(1) } else { 0 },
+        events: events.iter().enumerate().map(event).collect(),
+        part: 0,
+    })
+}

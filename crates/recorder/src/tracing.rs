@@ -1,0 +1,130 @@
+//! The trace session of a recording, and what its events are for.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use stacks::{CallGraph, Joiner, Limits, StackCounts, StackItem};
+
+use super::Output;
+use super::budget::Budget;
+use super::joining::{Input, JoinThread};
+use super::scanning::Sightings;
+use system::System;
+use system::trace::{Meaning, TraceError, TraceLosses, TracePlan, TraceSession, TraceSink, interpret};
+
+/// Maximum memory for events that are not joined yet, and for samples that are not written yet, in bytes.
+const MAX_HELD: usize = 64 << 20;
+
+/// Memory of a message besides its frames.
+const MESSAGE: usize = 256;
+
+/// A trace session before the recording begins: the driver must have events for its first samples.
+pub struct Tracing {
+    session: Box<dyn TraceSession>,
+    /// Receives samples, and what the session delivers; `None` if Windows writes a file.
+    joined: Option<Joined>,
+    file: Option<PathBuf>,
+    sightings: Arc<Sightings>,
+}
+
+struct Joined {
+    graph: CallGraph,
+    sender: Sender<Input>,
+    input: Receiver<Input>,
+}
+
+/// A trace session of a recording.
+pub struct RunningTrace {
+    session: Box<dyn TraceSession>,
+    thread: Option<(Sender<Input>, JoinHandle<StackCounts>)>,
+    file: Option<PathBuf>,
+    sightings: Arc<Sightings>,
+}
+
+/// What became of a trace session.
+#[derive(Debug)]
+pub struct TraceResult {
+    /// How many samples have stacks; `None` if Windows wrote a file.
+    pub counts: Option<StackCounts>,
+    /// The file that Windows wrote.
+    pub file: Option<PathBuf>,
+    /// What was lost, or why that is unknown.
+    pub losses: io::Result<TraceLosses>,
+    /// Number of events about processes and images for which there was no room.
+    pub dropped: u64,
+}
+
+impl Tracing {
+    /// Starts a session whose events are joined with samples, or written to the file of the plan.
+    ///
+    /// # Errors
+    /// If Windows does not start the session.
+    pub fn start(system: &dyn System, plan: &TracePlan, graph: CallGraph) -> Result<Self, TraceError> {
+        let sightings = Arc::<Sightings>::default();
+        let (sender, input) = mpsc::channel();
+        let session = system.trace(plan, sink(sender.clone(), Arc::clone(&sightings)))?;
+        let joined = plan.file.is_none().then_some(Joined { graph, sender, input });
+        Ok(Self { session, joined, file: plan.file.clone(), sightings })
+    }
+
+    /// Returns what receives the processes and images.
+    pub(super) fn sightings(&self) -> Arc<Sightings> {
+        Arc::clone(&self.sightings)
+    }
+
+    /// Begins to join samples for the file of a recording with this clock.
+    pub(super) fn run(self, clock: u64, file: Option<Sender<Output>>) -> RunningTrace {
+        let Self { session, joined, file: trace_file, sightings } = self;
+        let thread = joined.map(|Joined { graph, sender, input }| {
+            let joiner = Joiner::new(graph, Limits::default(), clock);
+            let join_thread = JoinThread { input, joiner, file, budget: Budget::new(MAX_HELD) };
+            (sender, thread::spawn(move || join_thread.run()))
+        });
+        RunningTrace { session, thread, file: trace_file, sightings }
+    }
+}
+
+impl RunningTrace {
+    /// Returns what receives the samples; `None` if they have no stacks.
+    pub(super) fn input(&self) -> Option<Sender<Input>> {
+        self.thread.as_ref().map(|(sender, _)| sender.clone())
+    }
+
+    /// Stops the session, and waits until all samples were passed on. All other senders of samples must have ended.
+    pub(super) fn stop(mut self) -> TraceResult {
+        let losses = self.session.stop();
+        // It holds the sink, and the sink a sender.
+        drop(self.session);
+        let counts = self.thread.and_then(|(sender, thread)| {
+            drop(sender);
+            // A panic of the thread has been reported on standard error.
+            thread.join().ok()
+        });
+        TraceResult { counts, file: self.file, losses, dropped: self.sightings.dropped() }
+    }
+}
+
+/// Returns the sink that passes on what the events mean. Receivers that have ended have reported why.
+fn sink(joiner: Sender<Input>, sightings: Arc<Sightings>) -> TraceSink {
+    let budget = Budget::new(MAX_HELD);
+    let share = move |stack: Option<&StackItem>| {
+        let frames = stack.map_or(0, |stack| stack.frames.len());
+        budget.take(MESSAGE + frames * size_of::<u64>())
+    };
+    Box::new(move |event| {
+        interpret(event, |meaning| match meaning {
+            Meaning::Sample(event) => {
+                let share = share(event.stack.as_ref());
+                let _ = joiner.send(Input::Event(Box::new(event), share));
+            }
+            Meaning::UserPart(part) => {
+                let share = share(Some(&part.stack));
+                let _ = joiner.send(Input::UserPart(part, share));
+            }
+            Meaning::Code(event) => sightings.add_code(event),
+        });
+    })
+}

@@ -1,0 +1,61 @@
+//! The buffers of a trace session.
+
+use super::TracePlan;
+
+/// Size of a buffer of the session in KiB, for a few and for many samples.
+const SMALL_BUFFER: u32 = 64;
+const LARGE_BUFFER: u32 = 512;
+
+/// Bytes that the events of a sample take: two headers of 80 bytes, the payload, and 40 frames.
+const SAMPLE_BYTES: u64 = 600;
+
+/// Time for which the buffers have room, in seconds. Windows delivers those that are not full once per second.
+const ROOM_SECONDS: u64 = 4;
+
+/// Maximum size of all buffers in KiB. They are in memory that is not paged.
+const MAX_MEMORY: u64 = 256 << 10;
+
+/// Sizes of the buffers of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferSizes {
+    /// Size of a buffer in KiB.
+    pub kibibytes: u32,
+    /// Number of buffers that are allocated at once.
+    pub minimum: u32,
+    /// Number of buffers beyond which events are lost.
+    pub maximum: u32,
+}
+
+impl TracePlan {
+    /// Returns the sizes of the buffers. Windows fills one on each CPU, and needs others meanwhile.
+    #[must_use]
+    pub fn buffers(&self) -> BufferSizes {
+        let needed = self.samples_per_second.saturating_mul(SAMPLE_BYTES * ROOM_SECONDS) >> 10;
+        let of_cpu = needed / u64::from(self.processors.max(1));
+        let kibibytes = if of_cpu < u64::from(LARGE_BUFFER) { SMALL_BUFFER } else { LARGE_BUFFER };
+        let least = 2 * u64::from(self.processors.max(1));
+        let wanted = (needed / u64::from(kibibytes)).max(least);
+        let maximum = (2 * wanted + 16).min((MAX_MEMORY / u64::from(kibibytes)).max(least));
+        let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        BufferSizes { kibibytes, minimum: number(wanted.min(maximum)), maximum: number(maximum) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_grow_with_the_rate_and_are_bounded() {
+        let buffers = |samples_per_second, processors| {
+            let BufferSizes { kibibytes, minimum, maximum } =
+                TracePlan { samples_per_second, processors, file: None }.buffers();
+            [kibibytes, minimum, maximum]
+        };
+        assert_eq!(buffers(4_000, 4), [512, 18, 52]);
+        assert_eq!(buffers(1_000, 8), [64, 36, 88]);
+        assert_eq!(buffers(0, 0), [64, 2, 20]);
+        assert_eq!(buffers(u64::MAX, 64), [512, 512, 512]);
+        assert_eq!(buffers(1 << 30, 2_048), [512, 4_096, 4_096]);
+    }
+}
