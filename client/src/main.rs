@@ -4,12 +4,10 @@
 //! system, and verbs that need no driver also run there.
 
 mod cli;
-#[cfg(test)]
-mod every_error;
 mod machine;
-#[cfg(test)]
-mod quotations;
 mod reading;
+#[cfg(test)]
+mod tests;
 mod verb;
 
 use std::io;

@@ -340,6 +340,11 @@ impl Lab {
         Ok(child)
     }
 
+    /// Returns a command that runs client.exe.
+    fn client_command(&self, arguments: &[&str]) -> Command {
+        self.wine.program(&self.client, arguments)
+    }
+
     /// Returns a command that runs halprof-agent.exe.
     pub(crate) fn agent_command(&self, arguments: &[&str]) -> Command {
         self.wine.program(&self.agent, arguments)

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use crate::every_error::{self, refusals};
+use super::every_error::{self, refusals};
 use counts::record_counts::RecordCounts;
 use user_error::system_error::service_error;
 
-const DOCUMENT: &str = include_str!("../../docs/windows.md");
+const DOCUMENT: &str = include_str!("../../../docs/windows.md");
 
 /// Words in italics that are no messages: where an output comes from, and how a claim was checked.
 const NO_MESSAGES: [&str; 6] = ["(seen", "(not seen", "Binary", "Stand-in", "Source", "Untested"];
