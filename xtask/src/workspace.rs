@@ -135,6 +135,24 @@ mod tests {
         assert!((10..=50).contains(&packages.len()), "{}: {packages:?}", packages.len());
     }
 
+    /// A server, a client of a collector and an asynchronous runtime are in the agent alone.
+    #[test]
+    fn the_client_has_few_packages_and_none_of_a_server() {
+        let packages = |program: &str| {
+            let mut tree = super::Workspace::find().unwrap().cargo("tree");
+            tree.args(["--locked", "--target", "x86_64-pc-windows-gnu", "--edges", "normal", "--prefix", "none"]);
+            let tree = crate::run::output(tree.args(["--package", program])).unwrap();
+            let names = tree.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
+            names.filter(|line| !line.is_empty()).collect::<BTreeSet<_>>()
+        };
+        for (program, most) in [("client", 210), ("halprof-agent", 205)] {
+            let packages = packages(program);
+            assert!((100..=most).contains(&packages.len()), "{program}: {}: {packages:?}", packages.len());
+            let runtime = packages.iter().any(|name| ["tokio ", "hyper "].iter().any(|one| name.starts_with(one)));
+            assert_eq!(runtime, program == "halprof-agent", "{program}");
+        }
+    }
+
     /// Otherwise every build in the profile begins with a warning.
     #[test]
     fn every_package_that_a_profile_names_is_used() {
