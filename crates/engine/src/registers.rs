@@ -4,8 +4,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use pmu::ProcessorIndex;
-use pmu::first_access::Access;
-use pmu::hal::Reading;
+use pmu::first_access::{Access, Reading};
 use pmu::lvt_pmi::{self, EntryLocation};
 use protocol::{ReadBy, RegisterRecord, RegistersRequest};
 use x86_defs::local_apic::XAPIC_LVT_PERFORMANCE;
@@ -33,7 +32,7 @@ pub fn read_registers<M: Platform>(
         }
     };
     let place = context.pinned_to(processor, |cpu| {
-        context.hal.read_registers(processor, cpu, note);
+        context.hal.read_registers(processor, cpu, &note);
         lvt_pmi::place(cpu)
     })?;
     let mut records = records.into_inner();

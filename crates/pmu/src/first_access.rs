@@ -151,17 +151,45 @@ pub enum Phase {
     Write = 1,
 }
 
+/// A register or a counter that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// [`Access::Read`] or [`Access::Counter`].
+    pub access: Access,
+    /// ECX: the address of the register, or the index of the counter.
+    pub number: u32,
+    /// What it contains, or that the access faulted.
+    pub value: Result<u64, GeneralProtection>,
+}
+
 /// Performs the accesses of one phase on the current processor.
-#[derive(Debug)]
 pub struct FirstAccess<'a, C> {
     cpu: &'a C,
     phase: Phase,
+    /// Receives each reading. What faults then reads as zero, so that the registers behind it are read as well.
+    note: Option<&'a dyn Fn(Reading)>,
 }
 
 impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     /// Creates the accesses of a phase.
     pub const fn new(cpu: &'a C, phase: Phase) -> Self {
-        Self { cpu, phase }
+        Self { cpu, phase, note: None }
+    }
+
+    /// Creates accesses that write nothing, and give each reading to `note`. What faults reads as zero.
+    pub const fn noting(cpu: &'a C, note: &'a dyn Fn(Reading)) -> Self {
+        Self { cpu, phase: Phase::Read, note: Some(note) }
+    }
+
+    /// Returns what an access has read.
+    ///
+    /// # Errors
+    /// The fault, unless it is noted.
+    #[inline(never)] // it calls a closure by its address, which no other function does
+    fn noted(&self, access: Access, number: u32, value: Result<u64, GeneralProtection>) -> Result<u64, Fault> {
+        let Some(note) = self.note else { return value.map_err(|_| Fault::on_read(access, number)) };
+        note(Reading { access, number, value });
+        Ok(value.unwrap_or(0))
     }
 
     /// Returns CPUID of the current processor.
@@ -175,7 +203,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     /// # Errors
     /// The fault.
     pub fn read(&self, msr: Msr) -> Result<u64, Fault> {
-        self.cpu.try_rdmsr(msr).map_err(|_| Fault::on_read(Access::Read, msr.address()))
+        self.noted(Access::Read, msr.address(), self.cpu.try_rdmsr(msr))
     }
 
     /// Reads a register that is read and written. [`Phase::Write`] also writes the value back.
@@ -275,9 +303,6 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     /// # Errors
     /// The fault.
     pub fn counter(&self, index: u32) -> Result<(), Fault> {
-        match self.cpu.try_rdpmc(index) {
-            Ok(_) => Ok(()),
-            Err(GeneralProtection) => Err(Fault::on_read(Access::Counter, index)),
-        }
+        self.noted(Access::Counter, index, self.cpu.try_rdpmc(index)).map(|_| ())
     }
 }

@@ -27,7 +27,6 @@ use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 pub use error::{HalError, MAX_RAW};
 pub use extra::ExtraTaken;
 pub use first_access::TriedRecording;
-pub use registers::Reading;
 
 use crate::constraints::Listing;
 use crate::cpu::Cpuid;

@@ -59,6 +59,7 @@ const ROUTINES: [(&str, &str); 5] = [
 /// fold equal functions, so that not every target is in the file.
 const TARGETS: &[(&str, &[&str])] = &[
     ("pmu::placement::assign(", PLACEMENT),
+    ("pmu::first_access::FirstAccess::noted<", NOTES),
     ("core::ptr::drop_in_place<", &["halprof::nt::node_pool::free("]),
     ("engine::plan::Planner::add_ring<", &["halprof::nt::node_pool::free("]),
     ("core::fmt::write(", &["core::fmt::num::", WRITE_STR, WRITE_CHAR]),
@@ -85,6 +86,12 @@ const PLACEMENT: &[&str] = &[
     "pmu::placement::assign_wanted::closure$",
     "pmu::interface::netburst::assignment::place::closure$",
     "pmu::interface::amd64::pairs::are_placed::closure$",
+];
+
+/// What receives the registers that are read for a diagnosis.
+const NOTES: &[&str] = &[
+    "core::ops::function::FnOnce::call_once<engine::registers::read_registers::",
+    "engine::registers::read_registers::closure$",
 ];
 
 /// The destination of formatted text.
