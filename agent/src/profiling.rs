@@ -207,7 +207,8 @@ impl Profiling {
         let events = self.events(&connection)?;
         let header = StartHeader { flags: flags::YIELDS, ..StartHeader::EMPTY };
         // If Windows refuses the trace session, the profile is of functions without callers.
-        let trace = || Tracing::start(system, &trace_plan(&header, &events, &info, None), CallGraph::Both).ok();
+        let trace =
+            || Tracing::start(system, &trace_plan(&header, &events, &info, None), CallGraph::Both, &events).ok();
         let tracing = self.stacks.then(trace).flatten();
         let plan = SamplingPlan {
             header,

@@ -10,7 +10,7 @@ use agent::config::Config;
 use agent::{Family, Snapshot, Value};
 use halprof::{Driver, ServiceState};
 use model::{Accesses, Mode, Selected};
-use protocol::{EventRequest, StartHeader, flags, modes};
+use protocol::{Event, EventRequest, StartHeader, flags, modes};
 
 use super::counting::Counting;
 use super::gap::GapReason;
@@ -160,8 +160,9 @@ fn raw_name(event: u8) -> String {
 }
 
 fn events(numbers: std::ops::Range<u8>) -> Vec<EventRequest> {
-    let raw = |number: u8| pmu::source::RawEvent::NONE.with_event(u16::from(number)).with_umask(0x81);
-    let event = |number| EventRequest { source: raw(number).source().0, modes: modes::BOTH, ..EventRequest::EMPTY };
+    let raw = |number: u8| pmu::source::RawEvent::new().with_event(u16::from(number)).with_umask(0x81);
+    let event =
+        |number| EventRequest { event: Event::of(raw(number).source().0), modes: modes::BOTH, ..EventRequest::EMPTY };
     numbers.map(event).collect()
 }
 

@@ -9,12 +9,10 @@ use std::process::{Command, Output, Stdio};
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
 use recording::{Count, RecordedEvent, RecordedSession, Summary, Writer};
 
-const CYCLES: u32 = 0x13;
-
 /// Creates a recording of 10,000 samples at different addresses. No output of it fits into the buffer of a pipe.
 fn record(path: &Path) {
     let event = RecordedEvent {
-        source: CYCLES,
+        source: 0x13,
         name: "TotalCycles".to_owned(),
         modes: modes::BOTH,
         interval: 65_536,
@@ -41,7 +39,7 @@ fn record(path: &Path) {
         process: 8,
         thread: 9,
         processor: 0,
-        event: CYCLES,
+        event: 0,
         interval: 65_536,
         kind: CounterKind::Sample,
         mode: Mode::User,
@@ -49,16 +47,7 @@ fn record(path: &Path) {
         cookie: 0,
     };
     let samples: Vec<SampleRecord> = (0..10_000).map(|number| sample(number).into()).collect();
-    let count = Count {
-        source: CYCLES,
-        modes: modes::BOTH,
-        processor: 0,
-        count: 0,
-        samples: 10_000,
-        lost: 0,
-        throttled: 0,
-        disturbed: None,
-    };
+    let count = Count { event: 0, processor: 0, count: 0, samples: 10_000, lost: 0, throttled: 0, disturbed: None };
     let summary =
         Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: None, kept: None };
     let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &session).unwrap();

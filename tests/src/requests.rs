@@ -98,7 +98,7 @@ impl Client {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub fn stop(&mut self, session: u64) -> Result<Vec<CountRecord>> {
-        self.counts(Code::Stop, StopRequest { session, source: ALL_SOURCES, core_type: 0 }.as_bytes())
+        self.counts(Code::Stop, StopRequest { session, source: ALL_SOURCES, core_type: 0, reserved: 0 }.as_bytes())
     }
 
     fn counts(&mut self, code: Code, input: &[u8]) -> Result<Vec<CountRecord>> {

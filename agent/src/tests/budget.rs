@@ -7,7 +7,7 @@ use halprof::Driver;
 use halprof::event::role::Role;
 use model::Mode;
 use pmu::Source;
-use protocol::{EventRequest, StartHeader, flags, modes};
+use protocol::{Event, EventRequest, StartHeader, flags, modes};
 
 use super::super::costs::{Costs, INTERRUPT, PAUSE};
 use super::super::counting::Counting;
@@ -72,7 +72,7 @@ fn a_profile_by_a_counter_stays_within_the_budget() {
         let profile = scene.other();
         let cycles = profile.sources().unwrap().with_role(Role::Cycles).unwrap().clone();
         let event = EventRequest {
-            source: cycles.id,
+            event: cycles.event,
             modes: modes::BOTH,
             interval: cycles.interval,
             frequency: profiles.frequency,
@@ -162,8 +162,7 @@ fn samples_by_time_access_no_register_and_do_not_tick() {
     for identity in ["haswell-4710mq", "zen4-7700x"] {
         let scene = Scene::new(identity, 2);
         let driver = scene.other();
-        let time =
-            EventRequest { source: Source::TIME.0, modes: modes::BOTH, interval: 210_000, ..EventRequest::EMPTY };
+        let time = EventRequest { event: Event::TIME, modes: modes::BOTH, interval: 210_000, ..EventRequest::EMPTY };
         driver.start(&StartHeader { ring: 1 << 12, ..StartHeader::EMPTY }, &[time]).unwrap();
         let accesses = most(&scene, || scene.pass(Duration::from_secs(1)));
         assert_eq!((accesses, scene.machine.sim().ticking().len()), (0, 0), "{identity}");
@@ -184,10 +183,10 @@ fn more_than_fit(driver: &Driver) -> Vec<String> {
         let started = driver.start(&StartHeader::EMPTY, &[event]);
         started.map(|started| driver.stop_all(started.session)).is_ok()
     };
-    let by_source = |source| EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY };
+    let by_source = |source| EventRequest { event: Event::of(source), modes: modes::BOTH, ..EventRequest::EMPTY };
     let sources = driver.sources().unwrap();
-    let of_counters = sources.iter().filter(|source| source.supported && source.id != Source::TIME.0);
-    let all: Vec<_> = of_counters.filter(|source| is_counted(by_source(source.id))).collect();
+    let of_counters = sources.iter().filter(|source| source.supported && source.event.source != Source::TIME.0);
+    let all: Vec<_> = of_counters.filter(|source| is_counted(by_source(source.event.source))).collect();
     let named = all.iter().step_by(all.len() / 30 + 1).map(|source| source.name.clone());
     let numbers = 0x90..0xA0_u8;
     let raw = numbers.clone().zip(events(numbers)).filter(|(_, event)| is_counted(*event));
@@ -199,5 +198,5 @@ fn sampled(driver: &Driver) -> Option<EventRequest> {
     let sources = driver.sources().unwrap();
     let source = [Role::Cycles, Role::Instructions].into_iter().find_map(|role| sources.with_role(role))?;
     let interval = source.minimum;
-    Some(EventRequest { source: source.id, modes: modes::BOTH, interval, frequency: 1_000, ..EventRequest::EMPTY })
+    Some(EventRequest { event: source.event, modes: modes::BOTH, interval, frequency: 1_000, ..EventRequest::EMPTY })
 }

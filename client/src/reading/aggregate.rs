@@ -7,6 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use halprof::core_types::{self, qualified};
 use halprof::event;
 use halprof::text::processors::named;
+use pmu::Source;
 use recording::{Kept, MissingStack, RecordedEvent, RecordedSession, StackEnd};
 use report::{
     CallOrder, Column, Contents, FirstRows, Limits, OmittedRows, RowTotal, SampledSource, Slice, StackStats,
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 use crate::reading::calls;
 use crate::reading::load::LoadedRecording;
-use crate::reading::losses::{LossShares, ProcessorLoss, loss_shares, loss_stats, mode_bits, selected_losses};
+use crate::reading::losses::{LossShares, ProcessorLoss, loss_shares, loss_stats, selected_losses};
 use terminal::document::Document;
 use terminal::format::{self, counted, properties, real, seconds};
 use terminal::id::Id;
@@ -127,8 +128,8 @@ struct SessionFields<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceAggregate {
-    /// KPROFILE_SOURCE.
-    pub id: u32,
+    /// KPROFILE_SOURCE; `None` for an event that the HAL has no number for.
+    pub id: Option<u32>,
     /// Name, on a hybrid with the core type of the processors.
     pub name: String,
     /// Core type of the processors, on a hybrid.
@@ -398,7 +399,7 @@ fn source(
     (limits, calls): (Limits, Calls),
 ) -> SourceAggregate {
     let LoadedRecording { contents, filter, symbol_index, .. } = loaded;
-    let SampledSource { source: id, core_type, mode } = sampled;
+    let (event, core_type) = (contents.event(sampled), sampled.core_type);
     let group = if calls.has_children { Table::with_children } else { Table::new };
     let table = group(contents, symbol_index, sampled, columns, filter);
     let loss_stats = loss_stats(loaded, sampled);
@@ -413,14 +414,11 @@ fn source(
     for (row, tree) in rows.iter_mut().zip(&trees) {
         row.calls = calls::lines(tree, contents, symbol_index, table.total.weight.events, calls.is_wide);
     }
-    let is_sampled = |event: &&RecordedEvent| {
-        event.source == id && [0, core_type].contains(&event.core_type) && event.modes & mode_bits(mode) != 0
-    };
     SourceAggregate {
-        id,
+        id: event.and_then(|event| Source(event.source).number()),
         name: contents.source_name(sampled).into_owned(),
         core_type: (core_type != 0).then(|| core_types::name(core_type)),
-        events: contents.session.events.iter().filter(is_sampled).map(|event| settings(event, core_type)).collect(),
+        events: event.map(|event| settings(event, core_type)).into_iter().collect(),
         samples: table.total.weight.samples,
         sampled_events: table.total.weight.events,
         selected_samples: table.selected.samples,

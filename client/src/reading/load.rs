@@ -99,13 +99,13 @@ impl LoadedRecording {
     /// Returns the selected sources: the requested ones in order, then other sources that have samples.
     pub fn sources(&self) -> Vec<SampledSource> {
         let RecordedSession { events, processors, .. } = &self.contents.session;
-        let on = |event: &RecordedEvent| {
+        let on = |(index, event): (u32, &RecordedEvent)| {
             let core_type = event.core_type;
             let counts = &self.contents.sample_counts;
-            let each = processors.iter().map(|processor| counts.source_of_event(event, *processor));
+            let each = processors.iter().map(|processor| counts.source_on(index, *processor));
             each.filter(move |sampled| core_type == 0 || sampled.core_type == core_type).collect::<Vec<_>>()
         };
-        let asked = events.iter().flat_map(on);
+        let asked = (0..).zip(events).flat_map(on);
         let sampled = self.contents.sample_counts.totals().map(|(source, _)| source);
         let mut seen = HashSet::new();
         asked.chain(sampled).filter(|source| self.filter.selects_source(*source) && seen.insert(*source)).collect()

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use protocol::{ALL_EVENTS, Mode, modes};
-use recording::{Count, Summary};
+use protocol::ALL_EVENTS;
+use recording::Summary;
 use report::{Contents, LossStats, SampledSource};
 use serde::Serialize;
 
@@ -49,15 +49,6 @@ pub struct ProcessorLoss {
     pub changed_register: Option<Disturbance>,
 }
 
-/// Returns the bits of a mode, or of both.
-pub fn mode_bits(mode: Option<Mode>) -> u32 {
-    match mode {
-        Some(Mode::User) => modes::USER,
-        Some(Mode::Kernel) => modes::KERNEL,
-        None => modes::BOTH,
-    }
-}
-
 /// What was lost of the samples of a source, and of the time.
 pub struct LossShares {
     /// Number of lost samples.
@@ -73,7 +64,7 @@ pub fn loss_shares(loaded: &LoadedRecording, sampled: SampledSource, loss_stats:
     let Contents { sample_counts, session, summary, .. } = &loaded.contents;
     let lost = loss_stats.iter().map(|one| one.lost).sum();
     let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
-    let is_type = |processor: &&u32| sampled.is_concerned_by(sample_counts.source_on(sampled.source, **processor));
+    let is_type = |processor: &&u32| sampled == sample_counts.source_on(sampled.event, **processor);
     let processors = session.processors.iter().filter(is_type).count();
     let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.sampled_time()), processors);
     LossShares {
@@ -95,7 +86,7 @@ fn selected_shares(loaded: &LoadedRecording, sampled: SampledSource) -> LossShar
     let paused_seconds = losses.iter().map(|one| one.paused_seconds).sum();
     let of_source = sample_counts.locations().filter(|(location, _)| location.sampled_source() == sampled);
     let taken = of_source.map(|(_, weight)| weight.samples).sum();
-    let is_type = |processor: &&u32| sampled.is_concerned_by(sample_counts.source_on(sampled.source, **processor));
+    let is_type = |processor: &&u32| sampled == sample_counts.source_on(sampled.event, **processor);
     let processors = session.processors.iter().filter(is_type).filter(|one| slice.selects_processor(**one)).count();
     let Range { start, end } = loaded.contents.selected_time(slice);
     let selected_seconds = real(end.saturating_sub(start)) / NANOSECONDS;
@@ -153,11 +144,10 @@ fn losses(
 ) -> Vec<ProcessorLoss> {
     let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
     let contents = &loaded.contents;
-    let is_it = |source, processor| sampled.is_concerned_by(contents.sample_counts.source_on(source, processor));
-    let has_mode = |count: &&Count| sampled.mode.is_none() || count.modes & mode_bits(sampled.mode) != 0;
+    let is_it = |event, processor| sampled == contents.sample_counts.source_on(event, processor);
     let counts = contents.summary.iter().filter(|_| is_all_time).flat_map(|summary| &summary.counts);
     let is_whole = is_all_time && contents.summary.as_ref().is_some_and(|summary| summary.kept.is_none());
-    for count in counts.filter(|count| is_it(count.source, count.processor)).filter(has_mode) {
+    for count in counts.filter(|count| is_it(count.event, count.processor)) {
         let one = found.entry(count.processor).or_default();
         if is_whole {
             one.lost += count.lost;
@@ -166,9 +156,9 @@ fn losses(
         let changed = count.disturbed.as_ref().map(Disturbance::of_recorded);
         one.changed_register = one.changed_register.take().or(changed);
     }
-    for (source, processor, stats) in records {
-        let source = if source == ALL_EVENTS { sampled.source } else { source };
-        if !is_it(source, processor) {
+    for (event, processor, stats) in records {
+        let event = if event == ALL_EVENTS { sampled.event } else { event };
+        if !is_it(event, processor) {
             continue;
         }
         let one = found.entry(processor).or_default();

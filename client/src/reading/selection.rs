@@ -45,13 +45,13 @@ fn no_time(wanted: &TimeRange, recorded: Option<RecordedTime>) -> RecordingError
 pub fn filter(args: &SelectionArgs, slice: Slice, contents: &Contents, path: &Path) -> Result<Filter, RecordingError> {
     check_processors(&slice, contents)?;
     check_threads(&slice, path)?;
-    let source = args.event.as_ref().map(|wanted| source_of(wanted, contents)).transpose()?;
+    let events = args.event.as_ref().map(|wanted| events_of(wanted, contents)).transpose()?;
     let core_type = args.event.as_ref().map(SourceName::core_type).filter(|core_type| *core_type != 0);
     let processes =
         (!args.processes.is_empty()).then(|| processes_of(&args.processes, &slice, contents)).transpose()?;
     let patterns = |names: &[String]| names.iter().map(NamePattern::new).collect::<Vec<_>>();
     let (modules, symbols) = (patterns(&args.modules), patterns(&args.functions));
-    Ok(Filter { source, core_type, processes, slice, modules, symbols })
+    Ok(Filter { events, core_type, processes, slice, modules, symbols })
 }
 
 fn check_processors(slice: &Slice, contents: &Contents) -> Result<(), RecordingError> {
@@ -84,19 +84,22 @@ fn threads(input: impl Read) -> BTreeSet<u32> {
     found
 }
 
-fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, RecordingError> {
+/// Returns the indexes of the events that the user named: they can differ in their modes and core types.
+fn events_of(wanted: &SourceName, contents: &Contents) -> Result<BTreeSet<u32>, RecordingError> {
     let events = &contents.session.events;
     let core_type = wanted.core_type();
     let has_type = |of: u32| core_type == 0 || of == core_type;
     let is_sampled = has_type(0) || contents.session.core_types.iter().any(|one| has_type(one.core_type));
-    let is_wanted = |event: &&RecordedEvent| {
+    let is_wanted = |(_, event): &(u32, &RecordedEvent)| {
         let is_type = event.core_type == 0 || has_type(event.core_type);
         is_sampled && is_type && source::is_named(wanted, event.source, &event.name)
     };
-    events.iter().find(is_wanted).map(|event| event.source).ok_or_else(|| {
-        let recorded = events.iter().map(|event| qualified(&event.name, event.core_type)).collect();
-        RecordingError::NotRecorded { place: RECORDING, what: "source", given: wanted.to_string(), recorded }
-    })
+    let found: BTreeSet<u32> = (0..).zip(events).filter(is_wanted).map(|(index, _)| index).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let recorded = events.iter().map(|event| qualified(&event.name, event.core_type)).collect();
+    Err(RecordingError::NotRecorded { place: RECORDING, what: "source", given: wanted.to_string(), recorded })
 }
 
 fn processes_of(
@@ -160,7 +163,7 @@ pub fn check_names(
     let mut names: Vec<(String, u64)> = names.into_iter().collect();
     names.sort_by_key(|(_, events)| Reverse(*events));
     let recorded = names.into_iter().map(|(name, _)| name).collect();
-    let is_all = filter.processes.is_none() && filter.source.is_none() && filter.slice.is_whole();
+    let is_all = filter.processes.is_none() && filter.events.is_none() && filter.slice.is_whole();
     let place = if is_all { RECORDING } else { SELECTION };
     Err(RecordingError::NotRecorded { place, what, given, recorded })
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use pmu::Source;
 use protocol::BRANCHES;
 
 use crate::reading::aggregate::{SourceAggregate, StackSummary};
@@ -22,7 +23,7 @@ pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
         .map(|event| {
             let interval = grouped(event.interval.into());
             match event.frequency {
-                _ if source.id == BRANCHES => format!("{}, a record of each", event.label),
+                _ if source.id == Source(BRANCHES).number() => format!("{}, a record of each", event.label),
                 0 => format!("{}, a sample every {interval} events", event.label),
                 frequency => format!("{}, about {} samples a second", event.label, grouped(frequency.into())),
             }

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 
 use halprof::text::argument::argument;
 use pmu::Source;
+use recording::RecordedEvent;
 use recording::printable;
 use report::{
-    AnnotatedInstruction, Annotation, AnnotationError, Detail, NamePattern, Reason, SampledSource, SourceLine, Symbol,
-    SymbolFinder, SymbolId, SymbolIndex, Total,
+    AnnotatedInstruction, Annotation, AnnotationError, Detail, NamePattern, Reason, SourceLine, Symbol, SymbolFinder,
+    SymbolId, SymbolIndex, Total,
 };
 use serde::Serialize;
 use thiserror::Error as ThisError;
@@ -150,9 +151,9 @@ enum Skid {
 }
 
 impl Skid {
-    fn of(source: SampledSource, total: &Total) -> Self {
+    fn of(event: Option<&RecordedEvent>, total: &Total) -> Self {
         match (total.precise, total.precise_next) {
-            _ if source.source == Source::TIME.0 => Self::Timer,
+            _ if event.is_some_and(|event| event.source == Source::TIME.0) => Self::Timer,
             (0, 0) => Self::Interrupt,
             (precise, 0) if precise == total.weight.samples => Self::None,
             (0, next) if next == total.weight.samples => Self::Next,
@@ -242,7 +243,7 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
         recording: Header::new(&loaded),
         source: loaded.contents.source_name(source).into_owned(),
         function: FunctionFields { name: &symbol.name, module, image: annotation.image.display().to_string() },
-        skid: Skid::of(source, &total),
+        skid: Skid::of(loaded.contents.event(source), &total),
         samples: annotation.total.samples,
         events: annotation.total.events,
         share: if all > 0.0 { events / all } else { 0.0 },
@@ -387,7 +388,10 @@ mod tests {
             precise_next,
             squares: 1,
         };
-        let of = |source: u32, total: Total| Skid::of(source.into(), &total);
+        let of = |source, total: Total| {
+            let (name, modes, interval, frequency, core_type) = (String::new(), 0, 0, 0, 0);
+            Skid::of(Some(&RecordedEvent { source, name, modes, interval, frequency, core_type }), &total)
+        };
         for (counts, wanted) in [
             ((5, 0, 0), Skid::Interrupt),
             ((5, 5, 0), Skid::None),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use halprof::text::processors::ranges;
-use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, SampleRecord, StartHeader};
+use protocol::{BRANCHES, DEFAULT_BUDGET, Event, EventRequest, SampleRecord, StartHeader};
 use recording::{Limits, Process};
 use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex, UNKNOWN_NAME};
 use serde::Serialize;
@@ -105,7 +105,8 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let ring = args.ring()?;
     let system = context.system()?;
     let connection = connection::open(system)?;
-    let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, ..EventRequest::EMPTY };
+    let event =
+        EventRequest { event: Event::of(BRANCHES), modes: args.modes(), interval: args.buffer, ..EventRequest::EMPTY };
     let wanted = SamplingPlan {
         header: StartHeader { ring, ..args.session.header() },
         events: &[event],

@@ -32,7 +32,7 @@ use user_error::{Error, OutOfMemory};
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SourceDiagnosis {
-    id: u32,
+    id: Option<u32>,
     name: &'static str,
     select: String,
     supported: bool,
@@ -52,7 +52,7 @@ impl From<SourceInformation> for SourceDiagnosis {
         let number = support as u32;
         let supported = support::is_supported(number);
         Self {
-            id: source.source.0,
+            id: source.source.number(),
             name: source.name,
             select: format::select(source.select),
             supported,
@@ -235,7 +235,12 @@ fn sources(diagnosis: &Diagnosis) -> String {
     let rows: Vec<Vec<String>> = shown(diagnosis)
         .map(|source| {
             let select = hexadecimal(source.raw_select);
-            vec![source.id.to_string(), source.name.to_owned(), select, support::word(source.support).to_owned()]
+            vec![
+                source.id.map(|id| id.to_string()).unwrap_or_default(),
+                source.name.to_owned(),
+                select,
+                support::word(source.support).to_owned(),
+            ]
         })
         .collect();
     table(&["Id", "Name", "Select", "Usable"], &["Id"], &rows)

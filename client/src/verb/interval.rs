@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use halprof::event::one;
 use pmu::Source;
+use protocol::Event;
 use serde::Serialize;
 
 use crate::cli::IntervalArgs;
@@ -16,7 +17,8 @@ use user_error::event_error::EventError;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Answer {
-    id: u32,
+    /// KPROFILE_SOURCE.
+    id: Option<u32>,
     name: String,
     requested: u32,
     interval: u32,
@@ -33,15 +35,16 @@ impl Document for Answer {
 pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;
     let sources = connection.sources()?;
-    let id = one(&args.source, &connection)?.source.id;
+    let event = one(&args.source, &connection)?.event;
+    let plain = sources.name_of(&Event { core_type: 0, ..event });
     if args.source.core_type() != 0 {
-        let (name, plain) = (args.source.to_string(), sources.name(id));
+        let (name, plain) = (args.source.to_string(), plain);
         return Err(EventError::CommonInterval { name, plain }.into());
     }
-    let record = connection.set_interval(id, args.interval)?;
+    let record = connection.set_interval(event.source, args.interval)?;
     let answer = Answer {
-        id,
-        name: sources.name(id),
+        id: Source(event.source).number(),
+        name: plain,
         requested: args.interval,
         interval: record.interval,
         previous_interval: record.previous_interval,
@@ -53,25 +56,25 @@ pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {
         return context.json(&answer);
     }
     let Answer { name, requested, interval, previous_interval, minimum, maximum, .. } = &answer;
-    context.say(&format!("{name}: interval {interval}, before {previous_interval}{}", unit(id)))?;
+    context.say(&format!("{name}: interval {interval}, before {previous_interval}{}", unit(event.source)))?;
     if answer.clamped {
-        context.say(&clamped(&answer.name, id, (*requested, *interval), *minimum..=*maximum))?;
+        context.say(&clamped(&answer.name, event.source, (*requested, *interval), *minimum..=*maximum))?;
     }
     Ok(())
 }
 
 /// Returns the line that says why another interval is used than the one asked for.
-pub fn clamped(name: &str, id: u32, (asked, used): (u32, u32), range: RangeInclusive<u32>) -> String {
+pub fn clamped(name: &str, source: u64, (asked, used): (u32, u32), range: RangeInclusive<u32>) -> String {
     let (minimum, maximum) = (range.start(), range.end());
     let why = match asked {
         // The only other reason.
         asked if range.contains(&asked) => "is no multiple of a millisecond".to_owned(),
         _ => format!("is out of the range from {minimum} to {maximum}"),
     };
-    format!("{name}: {asked} {why}{}; {used} is used", unit(id))
+    format!("{name}: {asked} {why}{}; {used} is used", unit(source))
 }
 
 /// Returns the unit of an interval, if it is not the event.
-fn unit(id: u32) -> &'static str {
-    if id == Source::TIME.0 { " (units of 100 ns)" } else { "" }
+fn unit(source: u64) -> &'static str {
+    if source == Source::TIME.0 { " (units of 100 ns)" } else { "" }
 }

@@ -42,7 +42,7 @@ fn sources(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let listed = sources.iter().filter(|source| args.all || source.supported).cloned();
     let mut listed: Vec<SourceInfo> = listed.map(|source| source.with_errata(&info, 0)).collect();
     for source in &mut listed {
-        source.core_types = connection.on_core_types(source.id)?;
+        source.core_types = connection.on_core_types(source.event.source)?;
     }
     if args.format.json {
         return context.json(&List { sources: &listed });
@@ -84,7 +84,7 @@ fn simultaneous_sources(listed: &[SourceInfo]) -> Option<String> {
 fn sources_table(listed: &[SourceInfo]) -> String {
     let differs = listed.iter().map(supported).any(|support| support != support::word(0));
     let row = |source: &SourceInfo| {
-        let mut row = vec![source.id.to_string(), source.name.clone(), source.interval.to_string()];
+        let mut row = vec![source.event.source.to_string(), source.name.clone(), source.interval.to_string()];
         if differs {
             row.push(supported(source));
         } else {

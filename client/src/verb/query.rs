@@ -8,6 +8,7 @@ use halprof::event::one;
 use halprof::source::SourceInfo;
 use halprof::text::processors::ranges;
 use halprof::text::support;
+use protocol::Event;
 
 use crate::cli::QueryArgs;
 use system::connection;
@@ -18,11 +19,11 @@ use user_error::Error;
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;
     let found = one(&args.source, &connection)?;
-    let (id, core_type) = (found.source.id, found.core_type);
-    let source = SourceInfo { name: found.source.name, ..SourceInfo::from(&connection.source(id, core_type)?) };
+    let Event { source: number, core_type, .. } = found.event;
+    let source = SourceInfo { name: found.name, ..SourceInfo::from(&connection.source(number, core_type)?) };
     let mut source = source.with_errata(&connection.info()?, core_type);
     if core_type == 0 {
-        source.core_types = connection.on_core_types(id)?;
+        source.core_types = connection.on_core_types(number)?;
     } else {
         source.name = qualified(&source.name, core_type);
     }
@@ -36,7 +37,10 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         number => format!("on {number} processors"),
     };
     let mut rows = vec![
-        ("Id", format!("{} ({:#04x})", source.id, source.id)),
+        (
+            "Id",
+            source.id.map_or_else(|| "none: the HAL has no number for it".to_owned(), |id| format!("{id} ({id:#04x})")),
+        ),
         ("Name", source.name),
         ("Supported", source.reason.map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"))),
         ("Interval", source.interval.to_string()),

@@ -69,7 +69,7 @@ pub fn events(args: &RecordArgs, context: &mut Context, connection: &Driver) -> 
         if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
             let SourceInfo { name, minimum, maximum, .. } = requested.source;
             let used = request.interval;
-            context.warn(&interval::clamped(&name, request.source, (asked, used), minimum..=maximum))?;
+            context.warn(&interval::clamped(&name, request.event.source, (asked, used), minimum..=maximum))?;
         }
         add(&mut events, request, sources)?;
     }
@@ -92,12 +92,11 @@ fn requested(args: &RecordArgs, connection: &Driver) -> Result<Vec<RequestedEven
     let sources = connection.sources()?;
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
-        let source = source.or_else(|| sources.iter().find(|source| source.id == Source::TIME.0 && source.supported));
+        let source =
+            source.or_else(|| sources.iter().find(|source| source.event.source == Source::TIME.0 && source.supported));
         return Ok(vec![RequestedEvent {
             source: source.cloned().ok_or(EventError::NoDefault)?,
-            core_type: 0,
             modes: modes::BOTH,
-            counters: 0,
             interval: None,
         }]);
     }
@@ -112,7 +111,7 @@ fn requested(args: &RecordArgs, connection: &Driver) -> Result<Vec<RequestedEven
 /// Returns the line that says what is sampled if the user named no event.
 fn default_line(event: &EventRequest, sources: &Sources, connection: &Driver) -> Result<String, Error> {
     if !is_time(event) {
-        let (name, frequency) = (sources.name(event.source), grouped(event.frequency.into()));
+        let (name, frequency) = (sources.name_of(&event.event), grouped(event.frequency.into()));
         return Ok(format!("[ sampling {name}, about {frequency} samples a second on each CPU ]"));
     }
     let info = connection.info()?;
@@ -123,7 +122,7 @@ fn default_line(event: &EventRequest, sources: &Sources, connection: &Driver) ->
 }
 
 fn is_time(event: &EventRequest) -> bool {
-    event.source == Source::TIME.0
+    event.event.source == Source::TIME.0
 }
 
 /// Prints how many samples were recorded and how many were not.

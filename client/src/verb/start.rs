@@ -3,6 +3,7 @@
 use halprof::event::mode_letters;
 use halprof::text::argument::argument;
 use halprof::text::processors::named;
+use pmu::Source;
 use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
 
@@ -37,8 +38,8 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     let session = connection.start(&header, &events)?.session;
     if args.format.json {
         let started = |event: &protocol::EventRequest| StartedEvent {
-            id: event.source,
-            name: sources.event_name(event),
+            id: Source(event.event.source).number(),
+            name: sources.event_name(&event.event),
             modes: mode_letters(event.modes),
         };
         let processors = args.processors.map(|list| list.0.iter().collect());
@@ -47,6 +48,7 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     let labels: Vec<String> = events.iter().map(|event| sources.label(event)).collect();
     let cpus = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
     context.say(&format!("session {session} counts on {cpus}: {}", labels.join(", ")))?;
-    let names: Vec<String> = events.iter().map(|event| argument(&sources.event_name(event)).into_owned()).collect();
+    let names: Vec<String> =
+        events.iter().map(|event| argument(&sources.event_name(&event.event)).into_owned()).collect();
     context.say(&format!("until: .\\client stop {}", names.join(" ")))
 }

@@ -172,7 +172,7 @@ fn omit_default(refusal: &Refusal, events: &mut Vec<EventRequest>) -> bool {
     let causes = [ErrorCode::NoFreeCounter, ErrorCode::UnsupportedSource];
     let can_omit = events.len() > 1 && causes.iter().any(|cause| refusal.header.cause == *cause as u32);
     if can_omit {
-        let refused = events.iter().position(|event| event.source == refusal.header.source);
+        let refused = events.iter().position(|event| event.event.source == refusal.header.source);
         events.remove(refused.unwrap_or(events.len() - 1));
     }
     can_omit
@@ -183,7 +183,7 @@ fn default_events(connection: &Driver) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
     let found = DEFAULT_ROLES.into_iter().filter_map(|role| sources.with_role(role));
     let events: Vec<EventRequest> =
-        found.map(|source| EventRequest { source: source.id, modes: modes::BOTH, ..EventRequest::EMPTY }).collect();
+        found.map(|source| EventRequest { event: source.event, modes: modes::BOTH, ..EventRequest::EMPTY }).collect();
     if events.is_empty() { Err(EventError::NoDefault.into()) } else { Ok(events) }
 }
 

@@ -1,6 +1,6 @@
 //! `stop`: stops detached sources and shows their final counts.
 
-use protocol::DETACHED;
+use protocol::{DETACHED, Event};
 
 use crate::cli::StopArgs;
 use counts::counts_table;
@@ -20,10 +20,12 @@ pub fn run(args: &StopArgs, context: &mut Context) -> Result<(), Error> {
         }
     } else {
         let mut wanted = wanted(&connection, &args.sources)?;
-        wanted.sort_unstable();
+        wanted.sort_unstable_by_key(|one| (one.source, one.core_type));
         // Without a core type all events of the source are stopped.
-        wanted.dedup_by(|(source, core_type), (before, all)| source == before && (*all == 0 || core_type == all));
-        for (source, core_type) in wanted {
+        wanted.dedup_by(|one, before| {
+            one.source == before.source && (before.core_type == 0 || one.core_type == before.core_type)
+        });
+        for Event { source, core_type, .. } in wanted {
             records.extend(connection.stop(DETACHED, source, core_type)?);
         }
     }

@@ -35,7 +35,8 @@ use halprof::ServiceState;
 use halprof::event::SourceName;
 use proptest::prelude::*;
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, DETACHED, ErrorCode, InfoReply, ReplyHeader, SessionEvent, StopRequest, modes,
+    ALL_SOURCES, Code, CountRecord, DETACHED, ErrorCode, Event, InfoReply, ReplyHeader, SessionEvent, StopRequest,
+    modes,
 };
 use serde_json::{Value, json};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -184,10 +185,10 @@ mod versions {
 
     #[test]
     fn a_version_mismatch_reports_both_versions() {
-        let system = FakeSystem::running(FakeDriver { protocol: 16, ..FakeDriver::default() });
+        let system = FakeSystem::running(FakeDriver { protocol: 17, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("protocol version 15, and the driver has version 16"), "{report}");
+        assert!(report.contains("protocol version 16, and the driver has version 17"), "{report}");
 
         let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -357,7 +358,7 @@ mod asking {
 
     #[test]
     fn query_shows_that_no_table_lists_an_event() {
-        let raw = pmu::source::RawEvent::NONE.with_event(0xA1).with_umask(3);
+        let raw = pmu::source::RawEvent::new().with_event(0xA1).with_umask(3);
         let sources = vec![protocol::SourceRecord { unlisted: 1, ..record(raw.source().0, "", 0) }];
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
         let out = run(&system, "query cpu/event=0xa1,umask=0x03/").out;
@@ -382,7 +383,7 @@ mod asking {
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
              Hypervisor      none that shows itself\n\
-             Driver          1.2.3, protocol 15\n"
+             Driver          1.2.3, protocol 16\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -392,7 +393,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "includes_smm": null, "driver_version": "1.2.3", "driver_protocol": 15,
+                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "includes_smm": null, "driver_version": "1.2.3", "driver_protocol": 16,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -404,8 +405,8 @@ mod asking {
     #[test]
     fn status_shows_the_sessions_and_their_events() {
         let holder = SessionEvent {
+            event: Event::of(2),
             session: 3,
-            source: 2,
             modes: modes::USER,
             process: 12,
             flags: 1,
@@ -413,13 +414,13 @@ mod asking {
             first_processor: 0,
             ..SessionEvent::new_zeroed()
         };
-        let session_events = vec![holder, SessionEvent { source: 6, modes: modes::BOTH, ..holder }];
+        let session_events = vec![holder, SessionEvent { event: Event::of(6), modes: modes::BOTH, ..holder }];
         let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
         assert_eq!(
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  15\n\
+             Protocol  16\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -439,8 +440,8 @@ mod asking {
     #[test]
     fn status_shows_sessions_with_branches_and_precise_events() {
         let holder = SessionEvent {
+            event: Event::of(protocol::BRANCHES),
             session: 3,
-            source: protocol::BRANCHES,
             modes: modes::KERNEL,
             process: 12,
             flags: 0,
@@ -448,7 +449,8 @@ mod asking {
             first_processor: 0,
             ..SessionEvent::new_zeroed()
         };
-        let session_events = vec![holder, SessionEvent { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
+        let session_events =
+            vec![holder, SessionEvent { event: Event::of(6), modes: modes::BOTH | modes::PRECISE, ..holder }];
         let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
         let status = run(&system, "status").out;
         assert!(status.ends_with(" session 3 (process 12): Branches:k, BranchInstructions:p\n"), "{status}");
@@ -511,7 +513,7 @@ mod counting {
         assert_eq!((words[0], words[1], words[2]), (1 | 4, 0, 0), "detached and multiplexed");
         assert_eq!(words[3], 0b1101, "on 0, 2 and 3");
         assert_eq!(words[4..35].iter().sum::<u64>(), 0);
-        assert_eq!(words[35..], [2 | 3 << 32, 0, 0, 0, 0, 0, 6 | 1 << 32, 0, 0, 0, 0, 0]);
+        assert_eq!(words[35..], [2, 0, 0, 3, 0, 0, 6, 0, 0, 1, 0, 0]);
         assert_eq!(
             run(&system, "start 2 --json").json(),
             json!({"session": 7, "events": [{"id": 2, "name": "TotalIssues", "modes": "uk"}]})
@@ -521,8 +523,8 @@ mod counting {
     #[test]
     fn a_refused_start_names_the_sessions_that_hold_counters() {
         let session_events = vec![SessionEvent {
+            event: Event::of(2),
             session: 3,
-            source: 2,
             modes: 3,
             process: 12,
             flags: 1,
@@ -715,7 +717,7 @@ mod stat_basics {
 
     #[test]
     fn stat_without_events_counts_the_default_events_that_have_free_counters() {
-        let asked = |refused_sources: &[(u32, ErrorCode, [u64; 2])]| {
+        let asked = |refused_sources: &[(u64, ErrorCode, [u64; 2])]| {
             let system =
                 FakeSystem::running(FakeDriver { refused_sources: refused_sources.to_vec(), ..FakeDriver::default() });
             let outcome = stat(&system, "").outcome;
@@ -788,8 +790,8 @@ mod stat_basics {
             of(0x13, 1, 300_000, 9_000_003, 0),
             of(2, 0, 1_400_000, 9_000_005, 1_000_000),
             of(2, 1, 600_001, 9_000_007, 1_000_000),
-            CountRecord { modes: modes::USER, ..of(raw.source().0, 0, 41, 9_000_009, 0) },
-            CountRecord { modes: modes::USER, ..of(raw.source().0, 1, 43, 9_000_011, 0) },
+            CountRecord { modes: modes::USER, ..of(raw.source, 0, 41, 9_000_009, 0) },
+            CountRecord { modes: modes::USER, ..of(raw.source, 1, 43, 9_000_011, 0) },
         ])
     }
 
@@ -896,7 +898,7 @@ fn header() -> impl Strategy<Value = ReplyHeader> {
         |(status, cause, source, processor, detail, count, total)| ReplyHeader {
             status,
             cause,
-            source,
+            source: source.into(),
             processor,
             detail,
             count,

@@ -8,6 +8,7 @@ mod state;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::{Duration, Instant};
 
+use halprof::core_types::qualified;
 use protocol::SampleRecord;
 use recording::{Limits, Process, RecordedEvent, RecordedSession};
 use report::{Detail, SampleCounts};
@@ -172,10 +173,8 @@ impl<'a, 'b> Top<'a, 'b> {
 
 impl SampleObserver for Top<'_, '_> {
     fn begin(&mut self, session: &RecordedSession) {
-        let event = |event: &RecordedEvent| (event.source, event.name.clone());
-        let mut events: Vec<(u32, String)> = session.events.iter().map(event).collect();
-        // On a hybrid, one source can be two events, one on each core type.
-        events.dedup_by_key(|(source, _)| *source);
+        let name = |event: &RecordedEvent| qualified(&event.name, event.core_type);
+        let events = (0..).zip(session.events.iter().map(name)).collect();
         let facts = SessionFacts { events, processors: session.processors.len(), clock: session.clock };
         let sent = self.names.session(facts);
         self.note(sent);

@@ -52,7 +52,7 @@ fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric
     let (whole, unit, percent) = share(role)?;
     // Only counts in the same modes and of the same core type are comparable. Of several, the one of the same group was
     // counted at the same times.
-    let key = |one: &EventCount| (one.mode_bits, one.core_type_number);
+    let key = |one: &EventCount| (one.mode_bits, one.event.core_type);
     let all = all.iter().filter(|other| role::of(&other.source) == Some(whole) && key(other) == key(event));
     let whole = all.min_by_key(|other| other.group != event.group)?;
     let factor = if percent { 100.0 } else { 1.0 };
@@ -73,7 +73,7 @@ fn rate(event: &EventCount) -> Option<Metric> {
 
 #[cfg(test)]
 mod tests {
-    use protocol::CountRecord;
+    use protocol::{CountRecord, Event};
 
     use super::*;
     use crate::by_event;
@@ -106,7 +106,10 @@ mod tests {
 
     #[test]
     fn instructions_are_divided_by_the_cycles_of_their_core_type() {
-        let on = |source, core_type, number| CountRecord { core_type, ..count(source, 0, number, SECOND) };
+        let on = |source, core_type, number| CountRecord {
+            event: Event { core_type, ..count(source, 0, number, SECOND).event },
+            ..count(source, 0, number, SECOND)
+        };
         let records = [on(2, 0x40, 400), on(2, 0x20, 100), on(0x13, 0x40, 200), on(0x13, 0x20, 200)];
         let texts: Vec<String> = metrics(&records).into_iter().map(|(_, text)| text).take(2).collect();
         assert_eq!(texts, ["2.000 insn per cycle", "0.500 insn per cycle"]);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use events::import::Imported;
 use events::{CoreTable, Counters, Event, Generic, Target};
-use halprof::event::raw_event::{EncodedEvent, term_of};
+use halprof::event::raw_event::{Notation, term_of};
 use halprof::event::vendor_event::{self, CannotCount};
 use halprof::event::{EventName, SourceName, event_cache};
 use halprof::source::is_named;
@@ -282,9 +282,6 @@ impl<C: Cpuid> Core<'_, C> {
     fn find<E>(&self, wanted: &SourceName, hal: &Hal<E>) -> Result<CoreEncoding, String> {
         let (name, value) = match wanted.source() {
             SourceName::Raw(event) => return Ok(self.of_encoded(*event, hal)),
-            SourceName::Number(number) if Source(*number).raw().is_some() => {
-                return Ok(self.of_source(Source(*number), &shown(wanted), hal));
-            }
             SourceName::Name(name) => (name.as_str(), None),
             SourceName::Valued(name, value) => (name.as_str(), Some(*value)),
             SourceName::Number(_) | SourceName::OnCoreType(..) => ("", None),
@@ -309,15 +306,10 @@ impl<C: Cpuid> Core<'_, C> {
         })
     }
 
-    fn of_encoded<E>(&self, event: EncodedEvent, hal: &Hal<E>) -> CoreEncoding {
-        let encoding = self.of_source(event.source(), &event.to_string(), hal);
+    fn of_encoded<E>(&self, event: protocol::Event, hal: &Hal<E>) -> CoreEncoding {
+        let encoding = self.of_source(Source(event.source), &Notation(event).to_string(), hal);
         let (extra, error) = registered(event, hal);
-        CoreEncoding {
-            select: encoding.select.as_ref().map(|_| format::select(event.event.select())),
-            extra,
-            error: encoding.error.or(error),
-            ..encoding
-        }
+        CoreEncoding { extra, error: encoding.error.or(error), ..encoding }
     }
 
     fn of_source<E>(&self, source: Source, name: &str, hal: &Hal<E>) -> CoreEncoding {
@@ -355,7 +347,7 @@ impl<C: Cpuid> Core<'_, C> {
             Target::Time => {
                 Ok(CoreEncoding { event: generic.to_string(), ..self.of_source(Source::TIME, "Time", hal) })
             }
-            Target::Source(number) => Ok(self.of_source(Source(number), generic.name(), hal)),
+            Target::Source(number) => Ok(self.of_source(Source(number.into()), generic.name(), hal)),
             Target::Event { encoding, counters } => {
                 let event = Event::new(generic.name().to_owned(), encoding, counters);
                 let precise = hal
@@ -373,11 +365,8 @@ impl<C: Cpuid> Core<'_, C> {
         let capabilities = PmuCapabilities::of(self.cpu);
         let is_emon = hal.selection().interface == Kind::Emon;
         let request = vendor_event::request(event, value);
-        let encoded = match &request {
-            Ok(SourceName::Raw(encoded)) => Some(*encoded),
-            _ => None,
-        };
-        let known = encoded.and_then(|encoded| hal.source_information(encoded.source()).ok());
+        let encoded = request.as_ref().ok().copied().filter(|encoded| Source(encoded.source).raw().is_some());
+        let known = encoded.and_then(|encoded| hal.source_information(Source(encoded.source)).ok());
         let (extra, refusal) = encoded.map_or((None, None), |encoded| registered(encoded, hal));
         let general = if is_emon {
             capabilities.general()
@@ -440,14 +429,15 @@ impl<C: Cpuid> Core<'_, C> {
 }
 
 /// Returns the extra register that an event gets, or why the processor does not count the event.
-fn registered<E>(event: EncodedEvent, hal: &Hal<E>) -> (Option<ExtraRegister>, Option<String>) {
-    match (hal.register_for(ProcessorIndex::BOOT, event.event, event.extra), event.extra) {
-        (Ok(Some(register)), Some(extra)) => {
-            let [msr, value] = [u64::from(register.address()), extra.value].map(|number| format!("{number:#x}"));
+fn registered<E>(event: protocol::Event, hal: &Hal<E>) -> (Option<ExtraRegister>, Option<String>) {
+    let Some(raw) = Source(event.source).raw() else { return (None, None) };
+    match hal.register_for(ProcessorIndex::BOOT, raw, event.extra) {
+        Ok(Some(register)) => {
+            let [msr, value] = [u64::from(register.address()), event.extra].map(|number| format!("{number:#x}"));
             (Some(ExtraRegister { msr, value }), None)
         }
-        (Ok(_), _) => (None, None),
-        (Err(support), _) => (None, Some(support::sentence(support as u32))),
+        Ok(None) => (None, None),
+        Err(support) => (None, Some(support::sentence(support as u32))),
     }
 }
 

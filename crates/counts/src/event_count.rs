@@ -8,7 +8,8 @@ use halprof::counting::{Scaled, Times};
 use halprof::errata::{self, SourceErratum};
 use halprof::event;
 use halprof::text::processors::ranges;
-use protocol::{CountRecord, InfoReply};
+use pmu::Source;
+use protocol::{CountRecord, Event, InfoReply};
 use serde::Serialize;
 
 use crate::disturbance::{self, Disturbance};
@@ -56,8 +57,8 @@ pub struct OnProcessor {
 pub struct EventCount {
     /// Number of the session.
     pub session: u64,
-    /// KPROFILE_SOURCE.
-    pub id: u32,
+    /// KPROFILE_SOURCE; `None` for an event that the HAL has no number for.
+    pub id: Option<u32>,
     /// Name of the source, or the one that the user gave the row (`name=`); on a hybrid with the core type of the
     /// processors.
     pub name: String,
@@ -93,12 +94,9 @@ pub struct EventCount {
     /// Name of the source without the core type.
     #[serde(skip)]
     pub source: String,
-    /// Number of the core type, or 0.
-    #[serde(skip)]
-    pub core_type_number: u32,
     /// [`CountRecord::event`].
     #[serde(skip)]
-    pub whole: u64,
+    pub event: Event,
     /// [`protocol::modes`].
     #[serde(skip)]
     pub mode_bits: u32,
@@ -128,12 +126,12 @@ impl EventCount {
 
     /// Gives the event the name that the user wants, on a hybrid with its core type: it can have a row for each.
     pub fn set_label(&mut self, label: &str) {
-        (self.name, self.is_labelled) = (qualified(label, self.core_type_number), true);
+        (self.name, self.is_labelled) = (qualified(label, self.event.core_type), true);
     }
 
     /// Adds the errata of the processor.
     pub fn add_errata(&mut self, info: &InfoReply) {
-        self.errata = errata::of_event(info, (self.id, self.whole), &self.source, self.core_type_number);
+        self.errata = errata::of_event(info, self.event.source, &self.source, self.event.core_type);
     }
 
     /// Returns the processors on which it was counted: `0-1`.
@@ -187,9 +185,8 @@ impl EventCount {
 pub fn by_event(records: &[CountRecord], name_of: impl Fn(&CountRecord) -> String) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {
-        let key = (record.session, record.index, record.source, record.modes, record.core_type);
-        let key_of =
-            |event: &EventCount| (event.session, event.index, event.id, event.mode_bits, event.core_type_number);
+        let key = (record.session, record.index, record.event, record.modes);
+        let key_of = |event: &EventCount| (event.session, event.index, event.event, event.mode_bits);
         let known = events.iter_mut().find(|event| key_of(event) == key);
         if let Some(event) = known {
             event.processors.push(on_processor(record));
@@ -198,12 +195,11 @@ pub fn by_event(records: &[CountRecord], name_of: impl Fn(&CountRecord) -> Strin
         let source = name_of(record);
         events.push(EventCount {
             session: record.session,
-            id: record.source,
-            name: qualified(&source, record.core_type),
-            core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
+            id: Source(record.event.source).number(),
+            name: qualified(&source, record.event.core_type),
+            core_type: (record.event.core_type != 0).then(|| core_types::name(record.event.core_type)),
             source,
-            core_type_number: record.core_type,
-            whole: record.event,
+            event: record.event,
             modes: event::mode_letters(record.modes),
             count: 0,
             scaled: 0,
@@ -371,7 +367,10 @@ mod tests {
 
     #[test]
     fn counts_of_different_core_types_are_never_added() {
-        let on = |processor, core_type, number| CountRecord { core_type, ..count(0x13, processor, number, 10) };
+        let on = |processor, core_type, number| CountRecord {
+            event: Event { core_type, ..count(0x13, processor, number, 10).event },
+            ..count(0x13, processor, number, 10)
+        };
         let records = [on(0, 0x40, 100), on(1, 0x20, 7), on(2, 0x40, 200), on(3, 0x20, 8)];
         let events = by_event(&records, named);
         let told: Vec<_> =
@@ -428,7 +427,7 @@ mod tests {
     #[test]
     fn an_event_that_took_turns_is_scaled_and_one_without_a_turn_is_not_counted() {
         let turned = CountRecord { running: 2_500_000, ..count(2, 0, 100, 10_000_000) };
-        let never = CountRecord { running: 0, event: 1, ..count(6, 0, 0, 10_000_000) };
+        let never = CountRecord { running: 0, index: 1, ..count(6, 0, 0, 10_000_000) };
         let mut events = by_event(&[turned, never], named);
         assert_eq!(
             counts_table(&events, false),

@@ -87,7 +87,7 @@ impl RecordCounts {
 #[cfg(test)]
 mod tests {
     use protocol::{
-        BRANCHES, BranchKind, BranchRecord, LostRecord, Mode, PauseRecord, PreciseKind, Prediction, StopRecord, UNKNOWN,
+        BranchKind, BranchRecord, LostRecord, Mode, PauseRecord, PreciseKind, Prediction, StopRecord, UNKNOWN,
     };
     use zerocopy::{FromZeros, IntoBytes};
 
@@ -96,9 +96,8 @@ mod tests {
 
     fn branch() -> SampleRecord {
         let (process, thread, kind, mode) = (UNKNOWN, UNKNOWN, BranchKind::Branch, Mode::User);
-        let (prediction, source) = (Prediction::NotReported, BRANCHES);
-        BranchRecord { time: 1, from: 3, process, thread, processor: 0, event: source, prediction, kind, mode, to: 4 }
-            .into()
+        let (prediction, event) = (Prediction::NotReported, 0);
+        BranchRecord { time: 1, from: 3, process, thread, processor: 0, event, prediction, kind, mode, to: 4 }.into()
     }
 
     #[test]

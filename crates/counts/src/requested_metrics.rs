@@ -64,21 +64,21 @@ impl UserError for NothingToCount {
 
 /// Events that the driver refused when they were started, with the reason.
 #[derive(Debug, Default)]
-pub struct Refused(Vec<(u32, String)>);
+pub struct Refused(Vec<(u64, String)>);
 
 impl Refused {
     /// Adds the event of a refusal, if it is one of `events` and the machine does not count it.
     pub fn add(&mut self, refusal: &Refusal, events: &[EventRequest]) -> bool {
         let ReplyHeader { cause, source, detail: [support, _], .. } = refusal.header;
         let is_meant =
-            cause == ErrorCode::UnsupportedSource as u32 && events.iter().any(|event| event.source == source);
+            cause == ErrorCode::UnsupportedSource as u32 && events.iter().any(|event| event.event.source == source);
         if is_meant {
             self.0.push((source, support::sentence(u32::try_from(support).unwrap_or(u32::MAX))));
         }
         is_meant
     }
 
-    fn reason(&self, source: u32) -> Option<&str> {
+    fn reason(&self, source: u64) -> Option<&str> {
         self.0.iter().find(|(refused, _)| *refused == source).map(|(_, reason)| reason.as_str())
     }
 
@@ -243,7 +243,7 @@ impl Kind {
                         unavailable.push(((*name).to_owned(), "no counter of this machine counts it".to_owned()));
                     }
                     Ok(found) => {
-                        let reason = found.iter().find_map(|one| refused.reason(one.source.id));
+                        let reason = found.iter().find_map(|one| refused.reason(one.event.source));
                         unavailable.extend(reason.map(|why| ((*name).to_owned(), why.to_owned())));
                     }
                 }
@@ -262,12 +262,8 @@ impl Kind {
                     resolve(&source(name, self.core_type), modes::BOTH, processors, connection)?.into_iter().take(1)
                 {
                     let event = EventRequest {
-                        source: found.source.id,
+                        event: found.event,
                         modes: modes::BOTH,
-                        core_type: found.core_type,
-                        counters: found.counters,
-                        event: found.source.event,
-                        extra: found.source.extra,
                         group: if group.len() > 1 { number } else { 0 },
                         ..EventRequest::EMPTY
                     };
@@ -290,7 +286,7 @@ impl Kind {
 
     fn values(&self, counts: &[EventCount], seconds: f64) -> Vec<MetricValue> {
         let is_own =
-            |count: &EventCount| self.core_type.is_none_or(|core_type| core_type.number() == count.core_type_number);
+            |count: &EventCount| self.core_type.is_none_or(|core_type| core_type.number() == count.event.core_type);
         if !counts.is_empty() && !self.groups.is_empty() && !counts.iter().any(is_own) {
             return Vec::new(); // none of these processors is of this kind
         }

@@ -1,10 +1,9 @@
 //! Events of requests, and the counts of events.
 
 use halprof::Driver;
-use halprof::core_types::qualified;
 use halprof::event::{SourceName, requests, resolve};
 use halprof::source::Sources;
-use protocol::{CountRecord, EventRequest, ProcessorSet, modes};
+use protocol::{CountRecord, Event, EventRequest, ProcessorSet, modes};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -64,8 +63,8 @@ impl Document for Counts {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct StartedEvent {
-    /// KPROFILE_SOURCE.
-    pub id: u32,
+    /// KPROFILE_SOURCE; `None` for an event that the HAL has no number for.
+    pub id: Option<u32>,
     /// Name of the source.
     pub name: String,
     /// `u`, `k` or `uk`.
@@ -114,10 +113,9 @@ pub fn labelled_events<'a>(
 /// If it is there with other counters: its counts could not be told apart.
 pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Sources) -> Result<(), Error> {
     // An event can be in several groups.
-    let key =
-        |event: &EventRequest| (event.source, event.modes, event.core_type, event.event, event.extra, event.group);
-    if events.iter().any(|other| key(other) == key(&event) && other.counters != event.counters) {
-        let name = sources.label(&EventRequest { counters: 0, ..event });
+    let key = |request: &EventRequest| (Event { counters: 0, ..request.event }, request.modes, request.group);
+    if events.iter().any(|other| key(other) == key(&event) && other.event.counters != event.event.counters) {
+        let name = sources.label(&EventRequest { event: Event { counters: 0, ..event.event }, ..event });
         return Err(EventError::TwoNarrowings { name }.into());
     }
     if !events.contains(&event) {
@@ -126,15 +124,15 @@ pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Source
     Ok(())
 }
 
-/// Returns the sources that the user named, each with the number of its core type, or 0.
+/// Returns the events that the user named, on any counter.
 ///
 /// # Errors
 /// If the machine does not have a source.
-pub fn wanted(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<(u32, u32)>, Error> {
+pub fn wanted(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<Event>, Error> {
     let mut wanted = Vec::new();
     for name in names.iter().flatten() {
         let found = resolve(name, modes::BOTH, &ProcessorSet::EMPTY, connection)?;
-        wanted.extend(found.iter().map(|one| (one.source.id, one.core_type)));
+        wanted.extend(found.iter().map(|one| Event { counters: 0, ..one.event }));
     }
     Ok(wanted)
 }
@@ -150,12 +148,11 @@ pub fn detached(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<
         Err(error) if error.exit() == Exit::NotRunning => Vec::new(),
         answer => answer?,
     };
-    let is_meant = |record: &CountRecord, (source, core_type): &(u32, u32)| {
-        record.source == *source && (*core_type == 0 || record.core_type == *core_type)
+    let is_meant = |record: &CountRecord, one: &Event| {
+        record.event.source == one.source && (one.core_type == 0 || record.event.core_type == one.core_type)
     };
     let idle = wanted.iter().filter(|one| !running.iter().any(|record| is_meant(record, one)));
-    let names: Vec<String> =
-        idle.map(|(source, core_type)| qualified(&sources.name_on(*source, *core_type), *core_type)).collect();
+    let names: Vec<String> = idle.map(|one| sources.event_name(one)).collect();
     if names.is_empty() {
         let is_wanted = |record: &CountRecord| wanted.is_empty() || wanted.iter().any(|one| is_meant(record, one));
         return Ok(running.into_iter().filter(is_wanted).collect());
@@ -170,7 +167,7 @@ pub fn detached(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<
 pub fn counts(records: &[CountRecord], connection: &Driver) -> Result<Counts, Error> {
     let info = connection.info()?;
     let sources = connection.sources()?;
-    let mut events = by_event(records, |record| sources.of_count(record));
+    let mut events = by_event(records, |record| sources.name_of(&record.event));
     for event in &mut events {
         event.add_errata(&info);
     }

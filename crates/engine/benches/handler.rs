@@ -81,7 +81,7 @@ fn set_up(
     let current = CurrentCpu::new(cpu, PROCESSOR);
     let hal = Hal::with_states(cpu, pmu::Options::default(), PROCESSORS, 0, state::allocate).expect("memory");
     hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
-    let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
+    let state = hal.state_for(Source(6), 0, true).expect("a source that general counters count").with_owner(1);
     let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();
     let sampler = Sampler::new(hal, 10_000_000);

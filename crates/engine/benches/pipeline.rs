@@ -15,8 +15,8 @@ use engine::{Engine, Interrupted, Samples, Ticks};
 use plain::{Plain, PlainCpu};
 use protocol::status::STATUS_SUCCESS;
 use protocol::{
-    Code, EventRequest, Hello, Mode, PROTOCOL_VERSION, Record, ReplyHeader, SampleRecord, SamplesRequest, StartHeader,
-    modes,
+    Code, Event, EventRequest, Hello, Mode, PROTOCOL_VERSION, Record, ReplyHeader, SampleRecord, SamplesRequest,
+    StartHeader, modes,
 };
 use recording::{RecordedSession, Writer};
 use simulation::boot;
@@ -98,7 +98,7 @@ fn start(engine: &mut Engine<&Plain>) -> u64 {
     };
     ask(Code::Hello, Hello { version: PROTOCOL_VERSION, reserved: 0 }.as_bytes());
     let header = StartHeader { ring: RING, budget: 900, ..StartHeader::EMPTY };
-    let event = EventRequest { source: 6, modes: modes::BOTH, interval: 65_536, ..EventRequest::EMPTY };
+    let event = EventRequest { event: Event::of(6), modes: modes::BOTH, interval: 65_536, ..EventRequest::EMPTY };
     let started = ask(Code::Start, &[header.as_bytes(), event.as_bytes()].concat());
     assert_eq!(started.status, 0);
     let [session, _] = started.detail;

@@ -19,7 +19,7 @@ use pmu::source::RawEvent;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::STATUS_SUCCESS;
 use protocol::{
-    Code, EventRequest, GroupReply, GroupRequest, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags,
+    Code, Event, EventRequest, GroupReply, GroupRequest, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags,
     group_flags, modes,
 };
 use simulation::SimMachine;
@@ -126,8 +126,8 @@ fn opened<M: Platform>(machine: M) -> Engine<M> {
 fn request(events: u16) -> Vec<u8> {
     let header = StartHeader { flags: flags::MULTIPLEX, ..StartHeader::EMPTY };
     let event = |number| {
-        let source = RawEvent::NONE.with_event(0x90 + number).with_umask(0x81).source().0;
-        EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY }
+        let source = RawEvent::new().with_event(0x90 + number).with_umask(0x81).source().0;
+        EventRequest { event: Event::of(source), modes: modes::BOTH, ..EventRequest::EMPTY }
     };
     let events: Vec<EventRequest> = (0..events).map(event).collect();
     [header.as_bytes(), events.as_bytes()].concat()

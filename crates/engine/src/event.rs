@@ -1,18 +1,17 @@
 //! An event of a session, and how it is served.
 
 use pmu::extra::Selector;
-use pmu::source::FullEvent;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Source};
-use protocol::ALL_SOURCES;
+use protocol::{ALL_SOURCES, Event};
 
 use crate::sampler::Hal;
 
 /// The events that a request addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct EventFilter {
-    /// KPROFILE_SOURCE, or [`ALL_SOURCES`].
-    pub source: u32,
+    /// [`Event::source`], or [`ALL_SOURCES`].
+    pub source: u64,
     /// Number of the core type, or 0 for every event.
     pub core_type: u32,
 }
@@ -22,7 +21,7 @@ impl EventFilter {
     pub const ALL: Self = Self::of_source(ALL_SOURCES);
 
     /// Addresses the events of a source, or all with [`ALL_SOURCES`].
-    pub const fn of_source(source: u32) -> Self {
+    pub const fn of_source(source: u64) -> Self {
         Self { source, core_type: 0 }
     }
 
@@ -34,17 +33,11 @@ impl EventFilter {
 
 /// An event of a session, on all processors of the session that have its core type.
 #[derive(Debug, Clone, Copy)]
-pub struct Event {
-    /// KPROFILE_SOURCE.
-    pub source: u32,
+pub struct PlannedEvent {
+    /// The event, with the core type that was chosen for it if the request named none.
+    pub requested: Event,
     /// [`modes`](protocol::modes).
     pub modes: u32,
-    /// Core type of the processors on which it is counted; `None` for all of them.
-    pub core_type: Option<CoreType>,
-    /// Bits of a [`FullEvent`], or 0 if `source` says all.
-    pub full: u64,
-    /// Value of its extra register, or 0.
-    pub extra: u64,
     /// The event is sampled.
     pub sampled: bool,
     /// The counters that the client allows.
@@ -105,7 +98,7 @@ impl Service {
     }
 }
 
-impl Event {
+impl PlannedEvent {
     /// Returns whether the event is sampled when a timer expires.
     pub const fn is_sampled_by_time(&self) -> bool {
         self.sampled && matches!(self.service, Service::Time { .. })
@@ -113,7 +106,7 @@ impl Event {
 
     /// Returns the kind of the extra register that it needs.
     pub fn selector(&self) -> Option<Selector> {
-        Selector::from_number(FullEvent::from_bits(self.full).selector())
+        Selector::from_number(Source(self.requested.source).raw()?.selector())
     }
 
     /// Returns whether the event needs the performance monitor interrupt.
@@ -145,23 +138,24 @@ impl Event {
         self.state != EventState::Stopped && self.is_addressed(filter)
     }
 
-    fn is_addressed(&self, EventFilter { source, core_type }: EventFilter) -> bool {
-        (source == ALL_SOURCES || source == self.source) && (core_type == 0 || core_type == self.core_type_number())
-    }
-
-    /// Returns the number of its core type, or 0.
-    pub fn core_type_number(&self) -> u32 {
-        self.core_type.map_or(0, CoreType::number)
+    const fn is_addressed(&self, EventFilter { source, core_type }: EventFilter) -> bool {
+        (source == ALL_SOURCES || source == self.requested.source)
+            && (core_type == 0 || core_type == self.requested.core_type)
     }
 
     /// Returns whether it is counted on processors of this core type; `None` on a machine that is not a hybrid.
     pub fn is_on(&self, core_type: Option<CoreType>) -> bool {
-        self.core_type.is_none() || self.core_type == core_type
+        self.is_everywhere() || core_type.is_some_and(|core_type| core_type.number() == self.requested.core_type)
+    }
+
+    /// Returns whether it is counted on the processors of all core types.
+    pub const fn is_everywhere(&self) -> bool {
+        self.requested.core_type == 0
     }
 
     /// Returns whether it names no core type, and is not the same event on all core types.
     pub fn is_ambiguous(&self, hal: &Hal) -> bool {
         let is_counted = matches!(self.service, Service::Counter { .. });
-        is_counted && self.core_type.is_none() && !hal.is_same_everywhere(Source(self.source))
+        is_counted && self.is_everywhere() && !hal.is_same_everywhere(Source(self.requested.source))
     }
 }

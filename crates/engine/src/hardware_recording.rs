@@ -6,12 +6,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use debug_store::pebs::Format;
 use pmu::debug_store::{Facilities, MissingFeature, Modes};
 use pmu::{CoreType, Kind, ProcessorIndex};
-use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, modes};
+use protocol::{BRANCH_BUFFER, BRANCHES, ErrorCode, EventRequest, modes};
 use sample_ring::Slot;
 
 use crate::areas::Examined;
 use crate::boxed::Boxed;
-use crate::event::{Event, Service};
+use crate::event::{PlannedEvent, Service};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid, lacks};
 use crate::sampler::{DsBuffers, Subscriber, most_before};
@@ -54,7 +54,7 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn of(events: &[Event], core_type: Option<CoreType>) -> Self {
+    fn of(events: &[PlannedEvent], core_type: Option<CoreType>) -> Self {
         events.iter().filter(|event| event.is_on(core_type)).fold(Self::default(), |recorded, event| Self {
             branches: recorded.branches || matches!(event.service, Service::Branches { .. }),
             precise: recorded.precise || matches!(event.service, Service::Counter { state, .. } if state.precise()),
@@ -66,26 +66,27 @@ impl Recorded {
 pub fn branches(event: &EventRequest) -> Result<Service, Refusal> {
     let (least, most) = (u64::from(*BRANCH_BUFFER.start()), u64::from(*BRANCH_BUFFER.end()));
     if !BRANCH_BUFFER.contains(&event.interval) {
-        return Err(invalid(ErrorCode::BadBuffer, least).detail(least, most).source(event.source));
+        return Err(invalid(ErrorCode::BadBuffer, least).detail(least, most).source(BRANCHES));
     }
     if event.frequency != 0 {
-        return Err(invalid(ErrorCode::BadFrequency, 0).source(event.source));
+        return Err(invalid(ErrorCode::BadFrequency, 0).source(BRANCHES));
     }
     Ok(Service::Branches { before: event.interval })
 }
 
 impl HardwareRecording {
     /// Plans the recording for these events, if processors record any of them. `subscriber` is the session.
-    pub fn plan(events: &[Event], batch: u32, subscriber: Option<Subscriber>) -> Result<Option<Self>, Refusal> {
+    pub fn plan(events: &[PlannedEvent], batch: u32, subscriber: Option<Subscriber>) -> Result<Option<Self>, Refusal> {
         let mut branches = None;
         for event in events {
             let (Service::Branches { before }, Some(subscriber)) = (event.service, subscriber) else { continue };
             let modes = Modes { user: event.modes & modes::USER != 0, kernel: event.modes & modes::KERNEL != 0 };
             if branches.replace(Branches { modes, before, subscriber }).is_some() {
-                return Err(invalid(ErrorCode::BadModes, event.modes.into()).source(event.source));
+                return Err(invalid(ErrorCode::BadModes, event.modes.into()).source(event.requested.source));
             }
         }
-        let is_precise = |event: &Event| matches!(event.service, Service::Counter { state, .. } if state.precise());
+        let is_precise =
+            |event: &PlannedEvent| matches!(event.service, Service::Counter { state, .. } if state.precise());
         let precise = events.iter().any(is_precise).then_some(batch.max(1));
         let recording = Self { branches, precise, formats: Vec::new(), each: Vec::new() };
         Ok((branches.is_some() || precise.is_some()).then_some(recording))
@@ -100,7 +101,7 @@ impl HardwareRecording {
     /// know which counters can.
     pub fn check<M: Platform>(
         &mut self,
-        events: &[Event],
+        events: &[PlannedEvent],
         processors: &[ProcessorIndex],
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
@@ -119,7 +120,7 @@ impl HardwareRecording {
         &mut self,
         processor: ProcessorIndex,
         facilities: Result<Facilities, MissingFeature>,
-        events: &[Event],
+        events: &[PlannedEvent],
         EngineContext { hal, .. }: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         let lacking = |missing_feature| lacks(missing_feature, ErrorCode::NoDebugStore);
@@ -147,7 +148,7 @@ impl HardwareRecording {
                     .profile_source(state)
                     .is_some_and(|source| facilities.microarchitecture.records(&source, format))
             {
-                return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.source));
+                return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.requested.source));
             }
         }
         hal.probe_precise(processor, facilities);
@@ -158,7 +159,7 @@ impl HardwareRecording {
     pub fn add(
         &mut self,
         processor: ProcessorIndex,
-        events: &[Event],
+        events: &[PlannedEvent],
         core_type: Option<CoreType>,
     ) -> Result<(), Refusal> {
         let recorded = Recorded::of(events, core_type);

@@ -18,7 +18,7 @@ use protocol::{
 
 use crate::boxed::Boxed;
 use crate::clients::ClientId;
-use crate::event::{Event, EventFilter, EventState, Service};
+use crate::event::{EventFilter, EventState, PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::choose;
@@ -29,7 +29,7 @@ use crate::rounds::{Counted, Placed, Placer, Unplaced};
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
-use request::{check, how_to_serve, named_core_type, within};
+use request::{check, check_core_type, how_to_serve, within};
 use sample_ring::Slot;
 
 /// The client that starts a session.
@@ -85,35 +85,32 @@ impl<M: Platform> Planner<'_, M> {
         reply: &mut Reply<'_>,
     ) -> Result<Session, Refusal> {
         let EngineContext { platform, hal, .. } = self.context;
-        let sampled = events.iter().any(|event| event.interval != 0 || event.source == BRANCHES);
+        let sampled = events.iter().any(|event| event.interval != 0 || event.event.source == BRANCHES);
         check(header, sampled, events)?;
         let detached = header.flags & flags::DETACHED != 0;
         let for_threads = header.flags & flags::THREADS != 0;
         let mut planned = try_with_capacity(events.len())?;
         hal.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
-        for event in events {
-            let service = how_to_serve(event, self.context)?;
-            let core_type = named_core_type(event, hal)?;
-            let sampled = event.interval != 0;
-            planned.try_push(Event {
-                source: event.source,
-                modes: event.modes,
-                core_type,
-                full: event.event,
-                extra: event.extra,
+        for request in events {
+            let service = how_to_serve(request, self.context)?;
+            check_core_type(&request.event, hal)?;
+            let sampled = request.interval != 0;
+            planned.try_push(PlannedEvent {
+                requested: request.event,
+                modes: request.modes,
                 sampled,
-                within: within(event),
+                within: within(&request.event),
                 service,
-                group: event.group,
-                pinned: sampled || event.flags & event_flags::PINNED != 0,
+                group: request.group,
+                pinned: sampled || request.flags & event_flags::PINNED != 0,
                 state: EventState::Running,
             })?;
         }
         self.check_conflict(for_threads, &planned, reply)?;
         if let Some(again) = planned.iter().filter(|event| event.is_sampled_by_time()).nth(1) {
-            return Err(invalid(ErrorCode::BadModes, again.modes.into()).source(again.source));
+            return Err(invalid(ErrorCode::BadModes, again.modes.into()).source(again.requested.source));
         }
-        let counts = |event: &Event| matches!(event.service, Service::Counter { .. });
+        let counts = |event: &PlannedEvent| matches!(event.service, Service::Counter { .. });
         if planned.iter().any(counts) && !hal.is_enumerated() {
             return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::CountersNotEnumerated));
         }
@@ -121,7 +118,7 @@ impl<M: Platform> Planner<'_, M> {
         for event in &mut planned {
             self.choose_core_type(event, &processors)?;
             if let Some(session) = self.detached_with(event).filter(|_| detached) {
-                return Err(invalid(ErrorCode::AlreadyStarted, session.number).source(event.source));
+                return Err(invalid(ErrorCode::AlreadyStarted, session.number).source(event.requested.source));
             }
         }
         if for_threads {
@@ -306,7 +303,7 @@ impl<M: Platform> Planner<'_, M> {
         let Some(mut rings) = session.rings.take() else { return Ok(()) };
         let places =
             session.places.get(session.places.len().saturating_sub(session.events.len())..).unwrap_or_default();
-        let sampled = |(index, (event, place)): (u32, (&Event, &Place))| match place {
+        let sampled = |(index, (event, place)): (u32, (&PlannedEvent, &Place))| match place {
             Place::Counter(counter) if event.sampled => Some((*counter, index)),
             Place::Branches => Some((BRANCH_STATS, index)),
             Place::Time { .. } if event.sampled => Some((TIME_STATS, index)),
@@ -324,7 +321,7 @@ impl<M: Platform> Planner<'_, M> {
     fn check_traces(
         &self,
         recording: &mut HardwareRecording,
-        events: &[Event],
+        events: &[PlannedEvent],
         processors: &[ProcessorIndex],
     ) -> Result<(), Refusal> {
         if let Some(other) = self.others.iter().find(|other| other.uses_debug_store()) {
@@ -367,7 +364,7 @@ impl<M: Platform> Planner<'_, M> {
 
     /// Returns the refusal for the event of `source` if no counter of `processor` is free, and writes the sessions
     /// there to the reply.
-    fn no_counter(&self, session: &Session, source: u32, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
+    fn no_counter(&self, session: &Session, source: u64, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
         let events = &session.events;
         let core_type = self.context.hal.core_type(processor);
         // A counter that is in use on one processor is of no use for threads.
@@ -375,13 +372,13 @@ impl<M: Platform> Planner<'_, M> {
             session.thread_profiling != ThreadProfiling::No || other.processors.binary_search(&processor).is_ok()
         };
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
-        let fitting = |event: &Event| match event.service {
+        let fitting = |event: &PlannedEvent| match event.service {
             Service::Counter { state, .. } if event.is_on(core_type) => {
                 self.context.hal.counters_for(processor, state).and(event.within)
             }
             Service::Counter { .. } | Service::Time { .. } | Service::Branches { .. } => CounterSet::NONE,
         };
-        let wanted = events.iter().find(|event| event.source == source && event.is_on(core_type));
+        let wanted = events.iter().find(|event| event.requested.source == source && event.is_on(core_type));
         let there = wanted.map(fitting).unwrap_or_default();
         if let Some(other) = wanted.and_then(|wanted| self.blocked_by_other_thread(wanted, processor)) {
             return Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::OtherThread)
@@ -401,7 +398,7 @@ impl<M: Platform> Planner<'_, M> {
     /// there to the reply.
     fn extra_taken(
         &self,
-        events: &[Event],
+        events: &[PlannedEvent],
         served: &[Served],
         taken: ExtraTaken,
         processor: ProcessorIndex,
@@ -418,7 +415,7 @@ impl<M: Platform> Planner<'_, M> {
 
     /// Returns the other thread of the core if a counter of `processor` is free for an event, but cannot be
     /// used beside the counters of that thread.
-    fn blocked_by_other_thread(&self, event: &Event, processor: ProcessorIndex) -> Option<ProcessorIndex> {
+    fn blocked_by_other_thread(&self, event: &PlannedEvent, processor: ProcessorIndex) -> Option<ProcessorIndex> {
         let hal = self.context.hal;
         let other = hal.other_thread(processor)?;
         let Service::Counter { state, .. } = event.service else { return None };
@@ -435,7 +432,7 @@ impl<M: Platform> Planner<'_, M> {
         processor: ProcessorIndex,
         core_type: Option<CoreType>,
         tag: u16,
-        event: &Event,
+        event: &PlannedEvent,
         shared: CounterSet,
     ) -> Served {
         let (state, frequency) = match event.service {
@@ -472,11 +469,11 @@ impl<M: Platform> Planner<'_, M> {
         )
     }
 
-    fn detached_with(&self, wanted: &Event) -> Option<&Session> {
-        let same = |event: &Event| {
-            event.is_running(EventFilter::of_source(wanted.source))
-                && (event.modes, event.core_type) == (wanted.modes, wanted.core_type)
-                && (event.full, event.extra) == (wanted.full, wanted.extra)
+    fn detached_with(&self, wanted: &PlannedEvent) -> Option<&Session> {
+        let same = |event: &PlannedEvent| {
+            event.is_running(EventFilter::of_source(wanted.requested.source))
+                && (event.modes, event.requested.core_type) == (wanted.modes, wanted.requested.core_type)
+                && event.requested.extra == wanted.requested.extra
         };
         let detached = |session: &&Session| session.owner.is_none() && session.thread_profiling == ThreadProfiling::No;
         self.others.iter().filter(detached).find(|session| session.events.iter().any(same))
@@ -484,22 +481,22 @@ impl<M: Platform> Planner<'_, M> {
 
     /// Checks the core type of an event against those of the session's processors. An event that is not the same on all
     /// core types gets the core type of the processors if they have the same.
-    fn choose_core_type(&self, event: &mut Event, processors: &[ProcessorIndex]) -> Result<(), Refusal> {
+    fn choose_core_type(&self, event: &mut PlannedEvent, processors: &[ProcessorIndex]) -> Result<(), Refusal> {
         let of_processors = |core_type: &CoreType| {
             processors.iter().any(|processor| self.context.hal.core_type(*processor) == Some(*core_type))
         };
         let mut found = CoreType::ALL.into_iter().filter(of_processors);
-        match event.core_type {
+        match CoreType::from_number(event.requested.core_type) {
             Some(core_type) if !of_processors(&core_type) => {
                 let types = found.fold(0, |types, other| types | u64::from(other.number()));
-                Err(no_such_core_type(event.source, core_type.number(), types))
+                Err(no_such_core_type(event.requested.source, core_type.number(), types))
             }
             None if event.is_ambiguous(self.context.hal) => {
                 let core_type = found.next();
                 if found.next().is_some() {
                     return Err(core_type_needed(event));
                 }
-                event.core_type = core_type;
+                event.requested.core_type = core_type.map_or(0, CoreType::number);
                 Ok(())
             }
             Some(_) | None => Ok(()),
@@ -516,18 +513,18 @@ impl<M: Platform> Planner<'_, M> {
 
 /// Returns the refusal of an event without a processor of its core type. `types` are the core types that there are, 0
 /// on a machine that is not a hybrid.
-pub fn no_such_core_type(source: u32, core_type: u32, types: u64) -> Refusal {
+pub fn no_such_core_type(source: u64, core_type: u32, types: u64) -> Refusal {
     invalid(ErrorCode::NoSuchCoreType, core_type.into()).detail(core_type.into(), types).source(source)
 }
 
 /// Returns the refusal of an event that is not the same on both core types.
-fn core_type_needed(event: &Event) -> Refusal {
+fn core_type_needed(event: &PlannedEvent) -> Refusal {
     let types = CoreType::ALL.into_iter().fold(0, |types, core_type| types | u64::from(core_type.number()));
-    invalid(ErrorCode::CoreTypeNeeded, types).source(event.source)
+    invalid(ErrorCode::CoreTypeNeeded, types).source(event.requested.source)
 }
 
 /// Returns the refusal of a group of `members` events, of which `part`, a mask, fits on the counters.
-fn group_too_large(source: u32, processor: ProcessorIndex, members: u64, part: u64) -> Refusal {
+fn group_too_large(source: u64, processor: ProcessorIndex, members: u64, part: u64) -> Refusal {
     Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::GroupTooLarge)
         .source(source)
         .processor(processor)
@@ -535,18 +532,18 @@ fn group_too_large(source: u32, processor: ProcessorIndex, members: u64, part: u
 }
 
 /// Checks that the client allows one of the counters that can count the event.
-fn check_counters(there: CounterSet, event: &Event) -> Result<(), Refusal> {
+fn check_counters(there: CounterSet, event: &PlannedEvent) -> Result<(), Refusal> {
     if there.is_empty() || !there.and(event.within).is_empty() {
         return Ok(());
     }
     let [there, asked] = [there, event.within].map(|counters| u64::from(counters.bits()));
-    Err(invalid(ErrorCode::BadCounters, 0).source(event.source).detail(there, asked))
+    Err(invalid(ErrorCode::BadCounters, 0).source(event.requested.source).detail(there, asked))
 }
 
 /// Returns the source of the event with this index among those that need a counter of their own.
-fn own_event(events: &[Event], served: &[Served], index: usize) -> u32 {
+fn own_event(events: &[PlannedEvent], served: &[Served], index: usize) -> u64 {
     let mut own = events.iter().zip(served).filter(|(_, served)| served.own().is_some());
-    own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.source)
+    own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.requested.source)
 }
 
 /// Adds to the session the rotation of the events of a processor that were placed in rounds, if there are any.

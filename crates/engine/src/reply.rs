@@ -15,7 +15,7 @@ pub struct Refusal {
     /// NTSTATUS.
     pub status: NtStatus,
     cause: ErrorCode,
-    source: u32,
+    source: u64,
     processor: u32,
     detail: [u64; 2],
 }
@@ -25,7 +25,7 @@ impl Refusal {
         Self { status, cause, source: 0, processor: 0, detail: [0; 2] }
     }
 
-    pub const fn source(self, source: u32) -> Self {
+    pub const fn source(self, source: u64) -> Self {
         Self { source, ..self }
     }
 

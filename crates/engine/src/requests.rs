@@ -130,14 +130,16 @@ impl Input {
             Self::Hello(_)
             | Self::Info
             | Self::ListSources
-            | Self::SetInterval(_)
             | Self::Read(_)
             | Self::ListSessions
             | Self::ListCoreTypes
-            | Self::ListHalSources
-            | Self::QuerySource(_)
-            | Self::Stop(_) => 0,
-            Self::Start(header, _) => header.reserved.into(),
+            | Self::ListHalSources => 0,
+            Self::QuerySource(request) => request.reserved.into(),
+            Self::SetInterval(request) => request.reserved.into(),
+            Self::Stop(request) => request.reserved.into(),
+            Self::Start(header, events) => {
+                events.iter().fold(header.reserved, |bits, event| bits | event.reserved).into()
+            }
             Self::ControlArea(request) => request.reserved,
             Self::ReadRegisters(request) => request.reserved.into(),
             Self::ReadGroup(request) => {
@@ -253,7 +255,7 @@ impl<M: Platform> Engine<M> {
             Input::QuerySource(wanted) => self.query_source(wanted, reply),
             Input::SetInterval(wanted) => self.set_interval(wanted, reply),
             Input::Start(header, events) => self.start(client, &header, &events, reply),
-            Input::Stop(StopRequest { session, source, core_type }) => {
+            Input::Stop(StopRequest { session, source, core_type, reserved: _ }) => {
                 self.sessions.stop(session, EventFilter { source, core_type }, client, context, reply)
             }
             Input::Read(wanted) => self.sessions.read(wanted.session, client, context, reply),
@@ -434,11 +436,8 @@ impl<M: Platform> Engine<M> {
 
     #[inline(never)]
     fn list_hal_sources(&self, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        let records = self
-            .sampler
-            .hal()
-            .source_list()
-            .map(|source| HalSourceRecord { source: source.source.source.0, ..HalSourceRecord::new_zeroed() });
+        let numbers = self.sampler.hal().source_list().filter_map(|source| source.source.source.number());
+        let records = numbers.map(|source| HalSourceRecord { source, ..HalSourceRecord::new_zeroed() });
         let mut records = try_collect(records, self.sampler.hal().interface().sources().len())?;
         self.platform.ask_hal(&mut records).map_err(|status| Refusal::new(status, ErrorCode::NoMemory))?;
         for record in &records {
@@ -449,7 +448,7 @@ impl<M: Platform> Engine<M> {
 
     #[inline(never)]
     fn query_source(&self, wanted: SourceRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        let SourceRequest { source, core_type } = wanted;
+        let SourceRequest { source, core_type, reserved: _ } = wanted;
         let hal = self.sampler.hal();
         let information = match CoreType::from_number(core_type) {
             _ if core_type == 0 => hal.source_information(Source(source))?,

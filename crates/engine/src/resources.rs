@@ -393,7 +393,7 @@ pub fn try_events<M: Platform>(
 }
 
 /// Source of a refusal that concerns no event: measured time touches no register.
-const NO_EVENT: u32 = 0;
+const NO_EVENT: u64 = 0;
 
 /// Refuses if another program has enabled a counter of a processor that is not initialized yet.
 fn check_counters<M: Platform>(

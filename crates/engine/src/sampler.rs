@@ -49,7 +49,7 @@ use subscriptions::CounterSubscriptions;
 pub use subscriptions::{MAX_SAMPLERS, Subscriber, Subscribers};
 use throttle::{MAX_WINDOW, OVERHEAD, share_of};
 pub use tracing::TraceEvent;
-use tracing::Unsampled;
+use tracing::{EventKey, Unsampled};
 
 /// Ticks of each processor per second while a session samples.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -233,7 +233,7 @@ impl Sampler {
                 cookie,
             };
             if SPECIAL {
-                per_cpu.with_events(|events| events.add_sample(counter, subscriptions.source(), &sample));
+                per_cpu.with_events(|events| events.add_sample(counter, subscriptions.event(), &sample));
             }
             watermark_hit |= per_cpu.deliver(subscriptions, counter, &SampleRecord::from(sample));
         }
@@ -366,6 +366,10 @@ impl Sampler {
         per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept)) || watermark_hit
     }
 
+    fn event_key(&self, state: CounterState) -> EventKey {
+        EventKey { source: self.hal.source(state).0, extra: self.hal.extra_of(state).map_or(0, |extra| extra.value) }
+    }
+
     /// Starts counters that were reserved on the current processor.
     ///
     /// # IRQL
@@ -375,7 +379,7 @@ impl Sampler {
         let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
             let state = cpu_counters.get(counter);
-            subscriptions.set_source(counter, self.hal.source(state).0);
+            subscriptions.set_event(counter, self.event_key(state));
             subscriptions.reloaded(state.interval());
         }
         self.start_precise(current, per_cpu, counters);

@@ -12,12 +12,12 @@ use alloc::vec::Vec;
 use pmu::first_access::Fault;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, ProcessorIndex};
-use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, MAX_GROUP, SessionEvent, TIMER, flags};
+use protocol::{ALL_SOURCES, BRANCH_STORE, CountRecord, DETACHED, Event, MAX_GROUP, SessionEvent, TIMER, flags};
 use sample_ring::Slot;
 
 use crate::boxed::Boxed;
 use crate::clients::ClientId;
-use crate::event::{Event, EventFilter, Service};
+use crate::event::{EventFilter, PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
@@ -41,7 +41,7 @@ pub struct Session {
     /// Process that started it.
     pub process: u32,
     /// Events of the session.
-    pub events: Vec<Event>,
+    pub events: Vec<PlannedEvent>,
     /// The session is on every processor, including those that are added later.
     pub everywhere: bool,
     /// Processors of the session, in ascending order.
@@ -101,7 +101,7 @@ pub enum Place {
 
 impl Session {
     /// Returns the events of the session on a processor, each with what serves it and its count.
-    fn on(&self, processor: ProcessorIndex) -> impl Iterator<Item = (&Event, Place, &Count)> {
+    fn on(&self, processor: ProcessorIndex) -> impl Iterator<Item = (&PlannedEvent, Place, &Count)> {
         let width = self.events.len();
         let range = self.processors.binary_search(&processor).ok().map(|index| index * width..(index + 1) * width);
         let places = range.clone().and_then(|range| self.places.get(range)).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Session {
     }
 
     /// Returns the numbers of samples of an event on a processor.
-    fn numbers(&self, processor: ProcessorIndex, event: &Event, place: Place) -> SampleNumbers {
+    fn numbers(&self, processor: ProcessorIndex, event: &PlannedEvent, place: Place) -> SampleNumbers {
         match (&self.rings, place) {
             (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(processor, counter),
             (Some(rings), Place::Branches) => rings.stats(processor, BRANCH_STATS),
@@ -135,13 +135,16 @@ impl Session {
         &self,
         processor: ProcessorIndex,
         events: EventFilter,
-    ) -> impl Iterator<Item = (&Event, Place, &Count)> {
+    ) -> impl Iterator<Item = (&PlannedEvent, Place, &Count)> {
         self.on(processor)
             .filter(move |(event, place, _)| event.is_running(events) && !matches!(place, Place::Elsewhere))
     }
 
     /// Returns the processors on which a running event fulfills a condition.
-    pub fn processors_with(&self, condition: impl Fn(&Event, Place) -> bool) -> Result<Vec<ProcessorIndex>, Refusal> {
+    pub fn processors_with(
+        &self,
+        condition: impl Fn(&PlannedEvent, Place) -> bool,
+    ) -> Result<Vec<ProcessorIndex>, Refusal> {
         let fulfilled = |processor: &&ProcessorIndex| {
             self.running(**processor, EventFilter::ALL).any(|(event, place, _)| condition(event, place))
         };
@@ -192,8 +195,8 @@ impl Session {
     }
 
     /// Returns the processors on which a running event fulfills a condition.
-    fn processors_where(&self, is_met: impl Fn(&Event, Place) -> bool) -> impl Iterator<Item = ProcessorIndex> {
-        let met = move |(event, place, _): (&Event, Place, &Count)| is_met(event, place);
+    fn processors_where(&self, is_met: impl Fn(&PlannedEvent, Place) -> bool) -> impl Iterator<Item = ProcessorIndex> {
+        let met = move |(event, place, _): (&PlannedEvent, Place, &Count)| is_met(event, place);
         let has_one = move |processor: &&ProcessorIndex| self.running(**processor, EventFilter::ALL).any(&met);
         self.processors.iter().filter(has_one).copied()
     }
@@ -205,7 +208,7 @@ impl Session {
 
     /// Returns all counters of a processor that are planned for running events, whether or not they take turns.
     pub fn own_counters(&self, processor: ProcessorIndex) -> CounterSet {
-        let counter = |(_, place, _): (&Event, Place, &Count)| match place {
+        let counter = |(_, place, _): (&PlannedEvent, Place, &Count)| match place {
             Place::Counter(counter) | Place::Turn(counter) => Some(counter),
             Place::Time { .. } | Place::Branches | Place::Elsewhere => None,
         };
@@ -218,20 +221,20 @@ impl Session {
         &self,
         processor: ProcessorIndex,
         hal: &Hal,
-        mut each: impl FnMut(u32, u8, CounterState) -> Result<(), (u32, Fault)>,
-    ) -> Result<(), (u32, Fault)> {
+        mut each: impl FnMut(u64, u8, CounterState) -> Result<(), (u64, Fault)>,
+    ) -> Result<(), (u64, Fault)> {
         for (event, place, _) in self.running(processor, EventFilter::ALL) {
             if let Place::Counter(counter) = place {
                 let state = hal.cpu_counters(processor).get(counter);
                 if state.owner() == self.tag {
-                    each(event.source, counter, state)?;
+                    each(event.requested.source, counter, state)?;
                 }
             }
         }
         let turns = self.rotation_on(processor).map(|rotation| {
             rotation.try_with(|rotation| {
                 rotation.events().iter().try_for_each(|TurnCount { turn, .. }| {
-                    let source = self.events.get(turn.event).map_or(ALL_SOURCES, |event| event.source);
+                    let source = self.events.get(turn.event).map_or(ALL_SOURCES, |event| event.requested.source);
                     each(source, turn.counter, turn.state)
                 })
             })
@@ -293,7 +296,7 @@ impl Session {
         for (processor, times) in self.processors.iter().zip(&self.times) {
             let (enabled, asleep) = times.passed(clock);
             let core_type = hal.core_type(*processor).map_or(0, CoreType::number);
-            let is_meant = |(_, (event, place, _)): &(u32, (&Event, Place, &Count))| {
+            let is_meant = |(_, (event, place, _)): &(u32, (&PlannedEvent, Place, &Count))| {
                 event.has_count(events) && !matches!(place, Place::Elsewhere)
             };
             for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(is_meant) {
@@ -303,16 +306,19 @@ impl Session {
                 });
                 let (Disturbance { register, found, expected }, disturbed_at) = disturbed.unwrap_or_default();
                 let (turns, [squares, products, durations]) = count.sums.load();
+                let is_counter = matches!(place, Place::Counter(_) | Place::Turn(_));
+                let core_type = if is_counter { core_type } else { event.requested.core_type };
                 reply.push(&CountRecord {
                     session: self.number,
-                    source: event.source,
+                    event: Event { core_type, ..event.requested },
                     modes: event.modes,
                     processor: processor.number(),
                     counter: match place {
                         Place::Counter(counter) | Place::Turn(counter) => u32::from(counter),
                         Place::Time { .. } => TIMER,
-                        Place::Branches | Place::Elsewhere => BRANCHES,
+                        Place::Branches | Place::Elsewhere => BRANCH_STORE,
                     },
+                    index,
                     count: match place {
                         Place::Branches => numbers.samples + numbers.lost,
                         // One expiry can come before its interval is over.
@@ -326,18 +332,11 @@ impl Session {
                     samples: numbers.samples,
                     lost: numbers.lost,
                     throttled: numbers.throttled,
-                    core_type: match place {
-                        Place::Counter(_) | Place::Turn(_) => core_type,
-                        _ => event.core_type_number(),
-                    },
-                    index,
                     disturbed_register: register,
                     interface,
                     disturbed_found: found,
                     disturbed_expected: expected,
                     disturbed_at,
-                    event: event.full,
-                    extra: event.extra,
                     running: match place {
                         Place::Turn(_) => count.running().duration(clock).0,
                         _ => enabled.saturating_since(asleep).0,
@@ -361,16 +360,13 @@ impl Session {
             let first_processor = processors.next().map_or(0, ProcessorIndex::number);
             reply.push(&SessionEvent {
                 session: self.number,
-                source: event.source,
+                event: event.requested,
                 modes: event.modes,
                 process: self.process,
                 flags: self.flags(),
                 processors: u32::try_from(1 + processors.count()).unwrap_or(u32::MAX),
                 first_processor,
-                core_type: event.core_type_number(),
                 reserved: 0,
-                event: event.full,
-                extra: event.extra,
             });
         }
     }
@@ -417,7 +413,8 @@ impl Session {
 
     /// Returns whether one of its events has this index in the state of its counters.
     pub fn counts_event(&self, index: u16) -> bool {
-        let is_it = |event: &Event| matches!(event.service, Service::Counter { state, .. } if state.event() == index);
+        let is_it =
+            |event: &PlannedEvent| matches!(event.service, Service::Counter { state, .. } if state.event() == index);
         self.events.iter().any(is_it)
     }
 
@@ -482,7 +479,7 @@ impl Session {
     /// of its own all the time, or is one of another core type, and none is sampled.
     fn begin_group(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler) {
         let unit = sampler.hal().interface_of(current.index()).unit();
-        let is_read = |(event, place, _): (&Event, Place, &Count)| {
+        let is_read = |(event, place, _): (&PlannedEvent, Place, &Count)| {
             event.runs()
                 && match place {
                     Place::Counter(counter) => !event.sampled && !unit.has(counter),
@@ -546,7 +543,7 @@ impl Session {
                     recording.put(current.index(), ds_buffers);
                 }
             }
-            let timed = left().any(Event::is_sampled_by_time);
+            let timed = left().any(PlannedEvent::is_sampled_by_time);
             if !timed {
                 sampler.end_time(current, rings.subscriber);
             }

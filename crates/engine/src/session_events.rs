@@ -3,10 +3,9 @@
 use core::fmt::{self, Write};
 
 use pmu::Source;
-use pmu::source::FullEvent;
 use protocol::trace::{SessionStart, SessionStop};
 
-use crate::event::{Event, EventFilter, Service};
+use crate::event::{EventFilter, PlannedEvent, Service};
 use crate::platform::{EngineContext, Platform};
 use crate::sampler::{Hal, TraceEvent};
 use crate::session::Session;
@@ -22,24 +21,23 @@ struct Name {
 
 impl Name {
     /// Returns the name of a source in the HAL, or the fields of an event that has none.
-    fn of(event: &Event, hal: &Hal) -> Self {
+    fn of(event: &PlannedEvent, hal: &Hal) -> Self {
         let mut name = Self { bytes: [0; NAME_LENGTH], length: 0 };
-        let source = hal.source_information(Source(event.source)).map(|found| found.source.name);
+        let source = hal.source_information(Source(event.requested.source)).map(|found| found.source.name);
         // A name that does not fit is cut.
         let _ = match source {
-            Ok(known) if event.full == 0 && !known.is_empty() => name.write_str(known),
+            Ok(known) if !known.is_empty() => name.write_str(known),
             _ => name.write_fields(event),
         };
         name
     }
 
-    fn write_fields(&mut self, event: &Event) -> fmt::Result {
-        let full = Some(FullEvent::from_bits(event.full).raw()).filter(|_| event.full != 0);
-        match full.or_else(|| Source(event.source).raw()) {
+    fn write_fields(&mut self, event: &PlannedEvent) -> fmt::Result {
+        match Source(event.requested.source).raw() {
             Some(raw) => write!(self, "cpu/event={:#x},umask={:#x}/", raw.event(), raw.umask()),
             // As `Source` is displayed, without a call of the formatting code from itself: its stack would have no
             // bound.
-            None => write!(self, "{:#04x}", event.source),
+            None => write!(self, "{:#04x}", event.requested.source),
         }
     }
 
@@ -69,10 +67,9 @@ pub fn write_starts<M: Platform>(session: &Session, context: EngineContext<'_, M
     for event in &session.events {
         let start = SessionStart {
             session: session.number,
-            source: event.source,
+            event: event.requested,
             interval: interval(event),
             modes: event.modes,
-            core_type: event.core_type_number(),
         };
         context.platform.write_event(&TraceEvent::SessionStart(start, Name::of(event, context.hal).as_str()));
     }
@@ -90,18 +87,17 @@ pub fn write_stops<M: Platform>(session: &Session, filter: EventFilter, context:
         let numbers = session.numbers_of(index);
         let stop = SessionStop {
             session: session.number,
+            event: event.requested,
             samples: numbers.samples,
             lost: numbers.lost,
             throttled: numbers.throttled,
-            source: event.source,
-            core_type: event.core_type_number(),
         };
         context.platform.write_event(&TraceEvent::SessionStop(stop));
     }
 }
 
 /// Returns the events between two samples, or 0 if the event is only counted.
-const fn interval(event: &Event) -> u32 {
+const fn interval(event: &PlannedEvent) -> u32 {
     if !event.sampled {
         return 0;
     }

@@ -61,7 +61,7 @@ impl Sessions {
     }
 
     /// Returns on how many of these processors a source runs, summed over all sessions.
-    pub fn processors_running(&self, source: u32, are_meant: impl Fn(ProcessorIndex) -> bool) -> usize {
+    pub fn processors_running(&self, source: u64, are_meant: impl Fn(ProcessorIndex) -> bool) -> usize {
         let runs = |session: &Session, processor: ProcessorIndex| {
             session.running(processor, EventFilter::of_source(source)).next().is_some()
         };

@@ -10,7 +10,7 @@ use protocol::{
 };
 use simulation::{Client, SimMachine};
 
-const EVENT: (u32, u32) = (2, modes::BOTH);
+const EVENT: (u64, u32) = (2, modes::BOTH);
 
 /// Checks that a refusal left no session and accessed no register.
 fn nothing_happened(engine: &mut Engine<&SimMachine>, client: Client, machine: &SimMachine) {

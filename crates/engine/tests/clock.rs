@@ -6,7 +6,7 @@
 use engine::{Engine, Interrupted};
 use model::Mode;
 use pmu::source::RawEvent;
-use protocol::{CountRecord, EventRequest, StartHeader, flags, modes};
+use protocol::{CountRecord, Event, EventRequest, StartHeader, flags, modes};
 use simulation::{Client, SimMachine};
 
 const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
@@ -26,7 +26,7 @@ fn counted(name: &str, events: u16, flags: u32) -> (Vec<CountRecord>, [u64; 3]) 
     let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     let event = |number| EventRequest {
-        source: RawEvent::NONE.with_event(0x90 + number).with_umask(0x81).source().0,
+        event: Event::of(RawEvent::new().with_event(0x90 + number).with_umask(0x81).source().0),
         modes: modes::BOTH,
         ..EventRequest::EMPTY
     };

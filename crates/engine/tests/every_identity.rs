@@ -7,10 +7,12 @@ use cpuid_dumps::CpuIdentity;
 use engine::{Engine, Interrupted};
 use model::{Accesses, Mode, Selected};
 use pmu::ProfileInterface;
-use protocol::{BRANCHES, Code, CountRecord, ErrorCode, EventRequest, SourceRecord, StartHeader, event_flags, modes};
+use protocol::{
+    BRANCHES, Code, CountRecord, ErrorCode, Event, EventRequest, SourceRecord, StartHeader, event_flags, modes,
+};
 use simulation::{Client, SimMachine};
 
-const PROFILE_TIME: u32 = 0;
+const PROFILE_TIME: u64 = 0;
 
 /// The interrupted code, which does not matter here.
 const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
@@ -28,7 +30,7 @@ fn work(selected: Selected) -> u64 {
 }
 
 /// Returns the supported sources of the list, except ProfileTime.
-fn supported(client: Client, engine: &mut Engine<&SimMachine>) -> Vec<u32> {
+fn supported(client: Client, engine: &mut Engine<&SimMachine>) -> Vec<u64> {
     let list: Vec<SourceRecord> = client.tell(engine, Code::ListSources);
     assert!(list.iter().any(|source| source.source == PROFILE_TIME), "ProfileTime needs no counter");
     let supported = list.iter().filter(|source| source.support == pmu::Support::Supported as u32);
@@ -41,7 +43,7 @@ fn count(
     name: &str,
     machine: &SimMachine,
     engine: &mut Engine<&SimMachine>,
-    sources: &[u32],
+    sources: &[u64],
     (modes, interval): (u32, u32),
 ) -> usize {
     let client = Client::open(engine, 2, 10);
@@ -55,7 +57,7 @@ fn count(
     // The longest prefix that can be placed: each refusal names its cause, and changes nothing.
     for source in sources {
         chosen.push(EventRequest {
-            source: *source,
+            event: Event::of(*source),
             modes,
             interval,
             flags: event_flags::COUNTED,
@@ -116,7 +118,7 @@ fn record(name: &str, engine: &mut Engine<&SimMachine>) {
     for (source, modes, interval) in
         [(BRANCHES, modes::USER, 64), (2, modes::USER | modes::PRECISE, 4_096), (2, modes::USER, 4_096)]
     {
-        let event = EventRequest { source, modes, interval, ..EventRequest::EMPTY };
+        let event = EventRequest { event: Event::of(source), modes, interval, ..EventRequest::EMPTY };
         let answer = client.start_with(engine, header, &[event]).header();
         if answer.status == 0 {
             client.stop(engine, answer.detail[0], None);
@@ -170,7 +172,7 @@ fn refuses(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>) {
     for source in [2, 6, 0x19, BRANCHES] {
         for interval in [0, 4_096] {
             let header = StartHeader { ring: if interval > 0 { 64 } else { 0 }, ..StartHeader::EMPTY };
-            let event = EventRequest { source, modes: modes::USER, interval, ..EventRequest::EMPTY };
+            let event = EventRequest { event: Event::of(source), modes: modes::USER, interval, ..EventRequest::EMPTY };
             let answer = client.start_with(engine, header, &[event]).header();
             assert!(answer.status != 0 && answer.cause != 0, "{name}: {source:#x}, {answer:?}");
         }
@@ -200,13 +202,18 @@ fn architectural_pebs_is_refused_without_an_access_of_the_registers_that_it_lack
             assert!(read.is_err(), "{}: the model has {register:#x}", identity.name);
         }
         let header = StartHeader { ring: 64, ..StartHeader::EMPTY };
-        let precise =
-            EventRequest { source: 2, modes: modes::USER | modes::PRECISE, interval: 4_096, ..EventRequest::EMPTY };
+        let precise = EventRequest {
+            event: Event::of(2),
+            modes: modes::USER | modes::PRECISE,
+            interval: 4_096,
+            ..EventRequest::EMPTY
+        };
         let answer = client.start_with(&mut engine, header, &[precise]).header();
         let (missing, format) = pmu::debug_store::MissingFeature::UnknownFormat(15).numbers();
         assert_eq!(answer.cause, ErrorCode::NoDebugStore as u32, "{}: {answer:?}", identity.name);
         assert_eq!(answer.detail, [u64::from(missing), u64::from(format)], "{}", identity.name);
-        let branches = EventRequest { source: BRANCHES, modes: modes::USER, interval: 64, ..EventRequest::EMPTY };
+        let branches =
+            EventRequest { event: Event::of(BRANCHES), modes: modes::USER, interval: 64, ..EventRequest::EMPTY };
         let answer = client.start_with(&mut engine, header, &[branches]).header();
         assert_eq!((answer.status, answer.cause), (0, 0), "{}: branches go on", identity.name);
         client.stop(&mut engine, answer.detail[0], None);

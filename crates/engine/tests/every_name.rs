@@ -76,7 +76,7 @@ fn table(identity: &CpuIdentity) -> Option<Table> {
 /// such a request. The row of off-core responses without a value counts nothing.
 fn raw(event: &Event) -> Option<(RawEvent, u8, u64)> {
     let encoding = event.encoding;
-    let raw = RawEvent::NONE
+    let raw = RawEvent::new()
         .with_event(encoding.event)
         .with_umask(encoding.umask)
         .with_cmask(encoding.cmask)
@@ -130,11 +130,9 @@ fn every_event_is_placed_on_a_counter_of_the_facts_and_counts_what_occurred() {
             let Some((raw, selector, value)) = raw(&event) else { continue };
             // The driver's constraints are about unit masks of 8 bits.
             let counters = if raw.umask() > 0xFF { u32::from(event.counters.general_mask) } else { 0 };
-            let whole =
-                if selector == 0 && raw.is_encodable() { 0 } else { raw.full().with_selector(selector).into_bits() };
-            let (source, extra) = (raw.source().0, value);
-            let counted =
-                EventRequest { source, modes: modes::USER, counters, event: whole, extra, ..EventRequest::EMPTY };
+            let source = raw.with_selector(selector).source().0;
+            let requested = protocol::Event { source, extra: value, counters, core_type: 0 };
+            let counted = EventRequest { event: requested, modes: modes::USER, ..EventRequest::EMPTY };
             // Load latency is measured by precise samples only.
             let is_latency = selector == Selector::LoadLatency as u8;
             let (header, request) = if is_latency {

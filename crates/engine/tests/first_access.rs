@@ -14,8 +14,8 @@ use model::{FaultingAccess, Mode, Processor};
 use pmu::first_access::Access;
 use pmu::{Kind, ProfileInterface};
 use protocol::{
-    AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, ProcessorSet, RegisterFault, SessionEvent, StartHeader, area,
-    modes,
+    AreaRequest, BRANCHES, Code, ErrorCode, Event, EventRequest, ProcessorSet, RegisterFault, SessionEvent,
+    StartHeader, area, modes,
 };
 use simulation::{Answer, Client, SimMachine};
 use zerocopy::IntoBytes;
@@ -28,8 +28,8 @@ const DEBUGCTL: u32 = 0x1D9;
 
 const INTERVAL: u32 = 4_096;
 
-const fn event(source: u32, modes: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes, interval, ..EventRequest::EMPTY }
+const fn event(source: u64, modes: u32, interval: u32) -> EventRequest {
+    EventRequest { event: Event::of(source), modes, interval, ..EventRequest::EMPTY }
 }
 
 /// Returns the identities that have counters.

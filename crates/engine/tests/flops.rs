@@ -5,7 +5,7 @@
 use engine::{Engine, Interrupted};
 use model::{InterruptMode, Mode, Selected};
 use pmu::source::RawEvent;
-use protocol::{Code, CountRecord, EventRequest, InfoReply, Record, StartHeader, modes};
+use protocol::{Code, CountRecord, Event, EventRequest, InfoReply, Record, StartHeader, modes};
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
@@ -14,12 +14,12 @@ const INTERVAL: u32 = 32_000;
 /// The select register of counter 1 (PPR, MSRC001_0202).
 const SELECT_1: u32 = 0xC001_0202;
 
-fn source() -> u32 {
-    RawEvent::NONE.with_event(3).with_umask(0x0F).source().0
+fn source() -> u64 {
+    RawEvent::new().with_event(3).with_umask(0x0F).source().0
 }
 
-const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::USER, interval, ..EventRequest::EMPTY }
+const fn event(source: u64, interval: u32) -> EventRequest {
+    EventRequest { event: Event::of(source), modes: modes::USER, interval, ..EventRequest::EMPTY }
 }
 
 fn started(client: Client, engine: &mut Engine<&SimMachine>, events: &[EventRequest]) -> u64 {

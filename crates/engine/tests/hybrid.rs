@@ -16,7 +16,7 @@ use simulation::{Client, SimMachine};
 const KINDS: [&str; 2] = ["intel-hybrid", "intel-hybrid-efficient"];
 
 /// LLCMisses, which the second kind does not support.
-const MISSES: u32 = 29;
+const MISSES: u64 = 29;
 
 fn processor(name: &str) -> Processor {
     let dump = cpuid_dumps::find(name).unwrap().cpuid();

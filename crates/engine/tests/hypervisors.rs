@@ -17,7 +17,7 @@ use pmu::first_access::Access;
 use pmu::source::RawEvent;
 use pmu::{Kind, ProfileInterface};
 use proptest::prelude::*;
-use protocol::{BRANCHES, CountRecord, ErrorCode, EventRequest, ReplyHeader, StartHeader, flags, modes};
+use protocol::{BRANCHES, CountRecord, ErrorCode, Event, EventRequest, ReplyHeader, StartHeader, flags, modes};
 use simulation::{Client, ModelCpu, SimMachine};
 
 /// Cases of a plain test. `PROPTEST_CASES` asks for more.
@@ -70,12 +70,12 @@ struct Life {
     counts: Vec<CountRecord>,
 }
 
-const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
+const fn event(source: u64, interval: u32) -> EventRequest {
+    EventRequest { event: Event::of(source), modes: modes::BOTH, interval, ..EventRequest::EMPTY }
 }
 
 const fn named(event: u16, umask: u16) -> RawEvent {
-    RawEvent::NONE.with_event(event).with_umask(umask)
+    RawEvent::new().with_event(event).with_umask(umask)
 }
 
 const fn raw(event: u16, umask: u16) -> EventRequest {
@@ -92,7 +92,7 @@ fn sessions(identity: &'static CpuIdentity) -> Vec<(Vec<EventRequest>, u32)> {
         return Vec::new();
     }
     let interval = if hal.interface().interrupts() { INTERVAL } else { 0 };
-    let sources: Vec<u32> = identity.expected.supported.iter().copied().filter(|source| *source != 0).collect();
+    let sources: Vec<u64> = identity.expected.supported.iter().copied().filter(|source| *source != 0).collect();
     let first = sources[0];
     let mut sessions = vec![
         (sources.iter().take(2).map(|source| event(*source, 0)).collect::<Vec<_>>(), 0),
@@ -106,10 +106,9 @@ fn sessions(identity: &'static CpuIdentity) -> Vec<(Vec<EventRequest>, u32)> {
             let precise = EventRequest { modes: modes::BOTH | modes::PRECISE, ..event(0x1A, INTERVAL) };
             sessions.push((vec![event(first, 0), precise], 0));
         }
-        let offcore = |event, umask| EventRequest {
-            event: named(event, umask).full().with_selector(Selector::OffcoreResponse as u8).into_bits(),
-            extra: 0x1_0001,
-            ..raw(event, umask)
+        let offcore = |event, umask| {
+            let source = named(event, umask).with_selector(Selector::OffcoreResponse as u8).source().0;
+            EventRequest { event: Event { extra: 0x1_0001, ..Event::of(source) }, ..raw(event, umask) }
         };
         sessions.push((vec![offcore(0xB7, 0x01)], 0));
         sessions.push((vec![raw(0, 4), raw(0, 0x80)], 0));
@@ -259,7 +258,7 @@ fn check_with(life: &Life, quirks: &[Quirk], contained: &[Contained]) -> Result<
     for (key, count) in by_event(&counts) {
         let Some(wanted) = wanted.get(&key) else { continue };
         // The processor itself counts branches and the overflows of precise events, as far as it records them.
-        let is_recorded = count.source == BRANCHES || count.modes & modes::PRECISE != 0;
+        let is_recorded = count.event.source == BRANCHES || count.modes & modes::PRECISE != 0;
         // Which events take turns, and whether one has had its turn, depends on the counters that are left.
         let is_turn = life.flags & flags::MULTIPLEX != 0;
         let is_right =

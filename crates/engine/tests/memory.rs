@@ -4,7 +4,7 @@
 
 use engine::Engine;
 use model::Mode;
-use protocol::{EventRequest, StartHeader, modes};
+use protocol::{Event, EventRequest, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 #[global_allocator]
@@ -17,10 +17,10 @@ const MANY: u32 = 256;
 /// counters as it was started and 32 for its first disturbance, 8 for the active and 4 for the disturbed counters, 48
 /// for the saved and current registers and the capabilities, 8 for the counters with a possibly stale status and the
 /// state of the registers, 144 for the results of the first accesses, and 40 for the extra registers. For the sampler:
-/// 32 for each of 32 counters, 8 ring slots, one slot for the Debug Store, 8 for events that take turns, the budget,
-/// the rate of the time stamps and the interrupt statistics; 56 for the unwritten events of each of 20 counters, and 8
+/// 48 for each of 32 counters, 8 ring slots, one slot for the Debug Store, 8 for events that take turns, the budget,
+/// the rate of the time stamps and the interrupt statistics; 64 for the unwritten events of each of 20 counters, and 8
 /// for their number; and 24 for each of 32 counters that programs read, and 8 for what interrupts them.
-const PER_CPU: usize = 6_912;
+const PER_CPU: usize = 7_552;
 
 fn bytes() -> usize {
     dhat::HeapStats::get().curr_bytes
@@ -36,7 +36,8 @@ fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
     machine.all().for_each(|cpu| cpu.require_guards(false)); // what is noted of guards takes memory
     let client = Client::open(&mut engine, 1, 10);
     let header = StartHeader::EMPTY;
-    let events = [2, 6, 11].map(|source| EventRequest { source, modes: modes::USER, ..EventRequest::EMPTY });
+    let events =
+        [2, 6, 11].map(|source| EventRequest { event: Event::of(source), modes: modes::USER, ..EventRequest::EMPTY });
     let answer = client.start_with(&mut engine, header, &events).header();
     assert_eq!(answer.status, 0);
     machine.run(processors - 1, Mode::User, &|_| 1);

@@ -7,7 +7,8 @@ use model::{Accesses, CounterId, Mode, Processor, Selected};
 use pmu::Support;
 use pmu::source::RawEvent;
 use protocol::{
-    Code, CountRecord, ErrorCode, EventRequest, RegisterFault, ReplyHeader, SessionEvent, StartHeader, flags, modes,
+    Code, CountRecord, ErrorCode, Event, EventRequest, RegisterFault, ReplyHeader, SessionEvent, StartHeader, flags,
+    modes,
 };
 use simulation::{Client, SimMachine};
 
@@ -27,8 +28,8 @@ const METRICS_ON: u64 = 1 << 48;
 const ONLY_COUNTED: StartHeader = StartHeader::EMPTY;
 
 const fn event(umask: u16) -> EventRequest {
-    let source = RawEvent::NONE.with_event(0).with_umask(umask).source().0;
-    EventRequest { source, modes: modes::USER, ..EventRequest::EMPTY }
+    let source = RawEvent::new().with_event(0).with_umask(umask).source().0;
+    EventRequest { event: Event::of(source), modes: modes::USER, ..EventRequest::EMPTY }
 }
 
 const SLOTS: EventRequest = event(0x04);
@@ -43,7 +44,7 @@ fn whole(metrics: u16) -> Vec<EventRequest> {
 }
 
 fn of_core(event: EventRequest, core_type: u32) -> EventRequest {
-    EventRequest { core_type, ..event }
+    EventRequest { event: Event { core_type, ..event.event }, ..event }
 }
 
 const P_CORE: u32 = 0x40;
@@ -139,7 +140,7 @@ fn phases() -> impl Iterator<Item = [u64; 4]> {
 }
 
 fn count(records: &[CountRecord], event: EventRequest) -> u64 {
-    records.iter().filter(|record| record.source == event.source).map(|record| record.count).sum()
+    records.iter().filter(|record| record.event.source == event.event.source).map(|record| record.count).sum()
 }
 
 #[test]
@@ -214,10 +215,11 @@ fn metrics_count_in_the_modes_of_their_events() {
 fn metrics_take_no_counter_from_others() {
     let mut scene = Scene::new("ice-lake-1065g7");
     let general = (0..8).map(|number| {
-        let source = RawEvent::NONE.with_event(0xC4).with_umask(0x10 + number).source().0;
-        EventRequest { source, modes: modes::USER, ..EventRequest::EMPTY }
+        let source = RawEvent::new().with_event(0xC4).with_umask(0x10 + number).source().0;
+        EventRequest { event: Event::of(source), modes: modes::USER, ..EventRequest::EMPTY }
     });
-    let fixed = [2, 0x13].map(|source| EventRequest { source, modes: modes::USER, ..EventRequest::EMPTY });
+    let fixed =
+        [2, 0x13].map(|source| EventRequest { event: Event::of(source), modes: modes::USER, ..EventRequest::EMPTY });
     let events: Vec<_> = general.chain(fixed).chain(whole(4)).collect();
     let session = scene.started(&events);
     scene.run(Mode::User, [51, 51, 51, 102]);
@@ -230,8 +232,8 @@ fn metrics_take_no_counter_from_others() {
 fn metrics_have_no_turns() {
     let general = || {
         (0..24).map(|number| {
-            let source = RawEvent::NONE.with_event(0xC4).with_umask(0x20 + number).source().0;
-            EventRequest { source, modes: modes::USER, ..EventRequest::EMPTY }
+            let source = RawEvent::new().with_event(0xC4).with_umask(0x20 + number).source().0;
+            EventRequest { event: Event::of(source), modes: modes::USER, ..EventRequest::EMPTY }
         })
     };
     let round = |events: &[EventRequest]| {
@@ -265,7 +267,7 @@ fn the_accesses_of_a_start_a_reading_and_a_stop() {
         for events in [vec![SLOTS], vec![metric(2)], whole(metrics)] {
             let mut scene = Scene::new(name);
             // Beside it, a session keeps the counters initialized.
-            scene.started(&[EventRequest { source: 2, modes: modes::USER, ..EventRequest::EMPTY }]);
+            scene.started(&[EventRequest { event: Event::of(2), modes: modes::USER, ..EventRequest::EMPTY }]);
             let first = scene.started(&events);
             scene.stop(first);
             let mut session = 0;
@@ -287,7 +289,7 @@ fn one_event_can_stop_while_the_others_go_on() {
     let mut scene = Scene::new("sapphire-rapids-2475x");
     let session = scene.started(&whole(8));
     scene.run(Mode::User, [51, 51, 51, 102]);
-    let stopped = scene.client.stop(&mut scene.engine, session, Some(metric(3).source)).records::<CountRecord>();
+    let stopped = scene.client.stop(&mut scene.engine, session, Some(metric(3).event.source)).records::<CountRecord>();
     assert_eq!(count(&stopped, metric(3)), 102);
     scene.run(Mode::User, [255, 0, 0, 0]);
     let records = scene.stop(session);
@@ -316,7 +318,8 @@ fn a_hybrid_counts_them_on_its_p_cores_alone() {
             scene.machine.run(processor, Mode::User, &|selected| occurrences(selected, [51, 51, 51, 102]));
         }
         let records = scene.stop(session);
-        let of_metric = |number| records.iter().filter(move |record| record.source == metric(number).source);
+        let of_metric =
+            |number| records.iter().filter(move |record| record.event.source == metric(number).event.source);
         let places: Vec<_> = of_metric(3).map(|record| (record.processor, record.count)).collect();
         assert_eq!(places, [(0, 102), (2, 102)], "{name}");
         let refused = scene.start(&[of_core(metric(0), E_CORE)]);
@@ -360,7 +363,7 @@ fn a_hypervisor_without_the_capability_is_refused_before_a_register_of_theirs_is
     let touched = scene.machine.processor(0).guarded_accesses();
     assert!(touched.iter().all(|(_, number)| ![FIXED_CTR3, PERF_METRICS].contains(number)), "{touched:x?}");
     assert!(!scene.machine.is_reserved());
-    scene.started(&[EventRequest { source: 2, modes: modes::USER, ..EventRequest::EMPTY }]);
+    scene.started(&[EventRequest { event: Event::of(2), modes: modes::USER, ..EventRequest::EMPTY }]);
 }
 
 #[test]
@@ -372,7 +375,7 @@ fn a_register_that_faults_refuses_them_alone() {
         let refused = scene.start(&whole(8));
         assert_eq!(refused.cause, ErrorCode::RegisterFault as u32);
         assert_eq!(RegisterFault::from_detail(refused.detail[0]).number, register);
-        scene.started(&[EventRequest { source: 2, modes: modes::USER, ..EventRequest::EMPTY }]);
+        scene.started(&[EventRequest { event: Event::of(2), modes: modes::USER, ..EventRequest::EMPTY }]);
     }
 }
 
@@ -383,7 +386,7 @@ fn they_cannot_be_sampled() {
         let sampled = EventRequest { interval: 1_000_000, ..event };
         let refused = scene.start_with(&StartHeader { ring: 64, ..ONLY_COUNTED }, &[sampled]);
         let found = (refused.cause, refused.detail[0], refused.source);
-        assert_eq!(found, (ErrorCode::UnsupportedSource as u32, Support::CountedOnly as u64, event.source));
+        assert_eq!(found, (ErrorCode::UnsupportedSource as u32, Support::CountedOnly as u64, event.event.source));
     }
     // On an AMD processor the numbers are those of other events.
     let mut scene = Scene::new("zen4-7700x");
@@ -400,7 +403,7 @@ fn another_session_gets_them_when_the_first_ends() {
     for events in [vec![SLOTS], vec![metric(1)], vec![metric(0)]] {
         let answer = second.start_with(&mut scene.engine, ONLY_COUNTED, &events);
         let refused = answer.header();
-        assert_eq!((refused.cause, refused.source), (ErrorCode::NoFreeCounter as u32, events[0].source));
+        assert_eq!((refused.cause, refused.source), (ErrorCode::NoFreeCounter as u32, events[0].event.source));
         let holders: Vec<_> = answer.records::<SessionEvent>().iter().map(|holder| holder.session).collect();
         assert_eq!(holders, [session]);
     }
@@ -416,7 +419,7 @@ fn events_in_different_modes_are_refused() {
     let [slots, first] = [SLOTS, metric(0)].map(|event| EventRequest { modes: modes::BOTH, ..event });
     for events in [[slots, user], [first, user]] {
         let refused = scene.start(&events);
-        assert_eq!((refused.cause, refused.source), (ErrorCode::NoFreeCounter as u32, user.source));
+        assert_eq!((refused.cause, refused.source), (ErrorCode::NoFreeCounter as u32, user.event.source));
     }
     assert!(!scene.machine.is_reserved());
 }
@@ -427,7 +430,7 @@ fn another_program_that_counts_slots_is_not_disturbed_unless_forced() {
     scene.write(FIXED_CTR_CTRL, 0b11 << 12);
     scene.write(GLOBAL_CTRL, SLOTS_ON);
     // Sessions without these events leave it alone.
-    let plain = scene.started(&[EventRequest { source: 2, modes: modes::USER, ..EventRequest::EMPTY }]);
+    let plain = scene.started(&[EventRequest { event: Event::of(2), modes: modes::USER, ..EventRequest::EMPTY }]);
     scene.run(Mode::User, [1, 1, 1, 1]);
     // What occurs between the accesses of the driver, it counts as well.
     assert_eq!(scene.msr(FIXED_CTR3), scene.ledger(CounterId::Fixed(3)));
@@ -461,14 +464,14 @@ fn what_another_program_changes_is_marked_and_written_again() {
         let after = scene.stop(session);
         for event in whole(8) {
             let of_event = |records: &[CountRecord]| {
-                let record = records.iter().find(|record| record.source == event.source).unwrap();
+                let record = records.iter().find(|record| record.event.source == event.event.source).unwrap();
                 (record.disturbed_register, record.count)
             };
             assert_eq!(of_event(&after).0, register, "marked");
-            let expected = match event.source {
-                source if source == SLOTS.source => 255,
-                source if source == metric(0).source => 51,
-                source if source == metric(3).source => 102,
+            let expected = match event.event.source {
+                source if source == SLOTS.event.source => 255,
+                source if source == metric(0).event.source => 51,
+                source if source == metric(3).event.source => 102,
                 _ => continue,
             };
             assert_eq!(of_event(&after).1 - of_event(&before).1, expected, "counted again");

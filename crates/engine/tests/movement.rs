@@ -4,17 +4,17 @@
 
 use engine::Engine;
 use model::{CounterId, Mode, Movement};
-use protocol::{Code, CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
+use protocol::{Code, CountRecord, ErrorCode, Event, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
 use simulation::{Client, SimMachine};
 
 /// A guest with four general and three fixed counters, which have the indexes 4 to 6.
 const GUEST: &str = "kvm-8650u";
 
-const INSTRUCTIONS: u32 = 0x02;
-const BRANCHES: u32 = 0x06;
-const MISPREDICTIONS: u32 = 0x0B;
-const CYCLES: u32 = 0x13;
-const REFERENCE_CYCLES: u32 = 0x1B;
+const INSTRUCTIONS: u64 = 0x02;
+const BRANCHES: u64 = 0x06;
+const MISPREDICTIONS: u64 = 0x0B;
+const CYCLES: u64 = 0x13;
+const REFERENCE_CYCLES: u64 = 0x1B;
 
 /// The marks of a count.
 const COUNTS: u32 = 0;
@@ -45,7 +45,7 @@ fn counted(
     client: Client,
     engine: &mut Engine<&SimMachine>,
     machine: &SimMachine,
-    sources: &[u32],
+    sources: &[u64],
 ) -> Vec<(u32, u64, u32)> {
     let session = client.started(engine, 0, sources);
     let records = run(client, engine, machine, session);
@@ -181,7 +181,7 @@ fn more_events_than_counters_that_count_take_turns_or_are_marked() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let events: Vec<_> = [BRANCHES, MISPREDICTIONS, 0x0A]
-        .map(|source| EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY })
+        .map(|source| EventRequest { event: Event::of(source), modes: modes::BOTH, ..EventRequest::EMPTY })
         .into();
     let marks = |records: &[CountRecord]| -> Vec<(u32, u32)> {
         records.iter().map(|record| (record.counter, record.movement)).collect()

@@ -11,7 +11,8 @@ use pmu::source::RawEvent;
 use proptest::prelude::*;
 use protocol::status::STATUS_INSUFFICIENT_RESOURCES;
 use protocol::{
-    Code, CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, ReplyHeader, StartHeader, event_flags, flags,
+    Code, CountRecord, ErrorCode, Event, EventRequest, InfoReply, ProcessorSet, ReplyHeader, StartHeader, event_flags,
+    flags,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
@@ -33,13 +34,13 @@ const MACHINES: [&str; 8] = [
     "zen4-7700x",
 ];
 
-fn raw(event: u16) -> u32 {
-    RawEvent::NONE.with_event(event).with_umask(0x81).source().0
+fn raw(event: u16) -> u64 {
+    RawEvent::new().with_event(event).with_umask(0x81).source().0
 }
 
 /// An event that no table lists, so that any general counter may count it.
-const fn event(source: u32, group: u32) -> EventRequest {
-    EventRequest { source, modes: simulation::quiet_modes(source), group, ..EventRequest::EMPTY }
+const fn event(source: u64, group: u32) -> EventRequest {
+    EventRequest { event: Event::of(source), modes: simulation::quiet_modes(source), group, ..EventRequest::EMPTY }
 }
 
 /// How often an event occurs in a round: no two events alike, but the two that count off-core responses, of which the
@@ -112,15 +113,16 @@ impl Scene {
 }
 
 fn occurred(record: &CountRecord) -> u64 {
-    let event = pmu::Source(record.source).raw().unwrap().event();
-    occurrences(event) + value_occurrences(record.extra)
+    let event = pmu::Source(record.event.source).raw().unwrap().event();
+    occurrences(event) + value_occurrences(record.event.extra)
 }
 
 /// An off-core response with this value, which a Nehalem and a Haswell count.
 const fn offcore(value: u64, group: u32) -> EventRequest {
-    let raw = RawEvent::NONE.with_event(0xB7).with_umask(0x01);
-    let full = raw.full().with_selector(Selector::OffcoreResponse as u8);
-    EventRequest { event: full.into_bits(), extra: value, ..event(raw.source().0, group) }
+    let raw = RawEvent::new().with_event(0xB7).with_umask(0x01).with_selector(Selector::OffcoreResponse as u8);
+    let mut request = event(raw.source().0, group);
+    request.event.extra = value;
+    request
 }
 
 #[test]
@@ -277,7 +279,7 @@ fn a_foreign_change_marks_the_event_whose_turn_it_is() {
     let disturbed: Vec<_> = scene.stop(session).into_iter().filter(|record| record.disturbed_register != 0).collect();
     let [record] = disturbed.as_slice() else { panic!("{disturbed:?}") };
     assert_eq!((record.disturbed_register, record.disturbed_found), (0x186, select | 1 << 18));
-    let event = pmu::Source(record.source).raw().unwrap().event();
+    let event = pmu::Source(record.event.source).raw().unwrap().event();
     assert_eq!(u64::from(event), select & 0xFF, "the event that ran");
 }
 
@@ -384,7 +386,7 @@ fn at_a_constant_rate_the_scaled_count_is_exact_to_one_event_a_turn() {
             scene.machine.expire(&scene.engine, 0, &NOWHERE);
         }
         for record in scene.stop(session) {
-            let number = pmu::Source(record.source).raw().unwrap().event();
+            let number = pmu::Source(record.event.source).raw().unwrap().event();
             let happened = rate(number.into()) * record.enabled / 1_000;
             let scaled = u128::from(record.count) * u128::from(record.enabled) / u128::from(record.running);
             let turns = 480;
@@ -456,7 +458,10 @@ fn sessions_that_follow_each_other_all_take_turns() {
 #[test]
 fn no_more_sessions_take_turns_on_a_processor_than_its_timer_serves() {
     let mut scene = Scene::new("sapphire-rapids-2475x");
-    let narrowed = |number: u16, counter: u32| EventRequest { counters: 1 << counter, ..event(raw(0x90 + number), 0) };
+    let narrowed = |number: u16, counter: u32| EventRequest {
+        event: Event { counters: 1 << counter, ..Event::of(raw(0x90 + number)) },
+        ..event(raw(0x90 + number), 0)
+    };
     let mut sessions: Vec<u64> = (0..8_u16)
         .map(|counter| {
             scene.started(&[narrowed(2 * counter, counter.into()), narrowed(2 * counter + 1, counter.into())])
@@ -471,7 +476,7 @@ fn no_more_sessions_take_turns_on_a_processor_than_its_timer_serves() {
     let counter = records[0].counter;
     assert!(counter >= 8, "{records:?}");
     scene.stop(alone.detail[0]);
-    let ninth = ninth.map(|event| EventRequest { counters: 1 << counter, ..event });
+    let ninth = ninth.map(|event| EventRequest { event: Event { counters: 1 << counter, ..event.event }, ..event });
     let refused = scene.start(flags::MULTIPLEX, &ninth);
     assert_eq!(refused.cause, ErrorCode::NoFreeCounter as u32, "{refused:?}");
     // One event takes no turns, and is not concerned.
@@ -497,7 +502,10 @@ fn sessions_that_take_turns_on_one_processor_leave_the_others_to_more_sessions()
     {
         let mut header = StartHeader { flags: flags::MULTIPLEX, ..StartHeader::EMPTY };
         header.processors.insert(processor);
-        let events = [0x90, 0x91].map(|number| EventRequest { counters: 1 << counter, ..event(raw(number), 0) });
+        let events = [0x90, 0x91].map(|number| EventRequest {
+            event: Event { counters: 1 << counter, ..Event::of(raw(number)) },
+            ..event(raw(number), 0)
+        });
         let started = client.start_with(&mut engine, header, &events).header();
         assert_eq!(started.cause, 0, "counter {counter} of CPU {processor}: {started:?}");
     }
@@ -527,11 +535,14 @@ fn a_round_ends_from_seven_eighths_of_its_time_on() {
 #[test]
 fn both_counters_of_a_pair_are_held_before_its_turn() {
     let mut scene = Scene::new("zen3-5950x");
-    let narrowed = |number: u16, counters, group| EventRequest { counters, ..event(raw(0x90 + number), group) };
+    let narrowed = |number: u16, counters, group| EventRequest {
+        event: Event { counters, ..Event::of(raw(0x90 + number)) },
+        ..event(raw(0x90 + number), group)
+    };
     // Two rounds on counters 0 and 1; the pair 2 and 3 is in a third one.
     let mut events: Vec<_> = (0..3).map(|number| narrowed(number, 0b11, 0)).collect();
-    let operations = RawEvent::NONE.with_event(3).with_umask(0x0F).source().0;
-    let pair = EventRequest { counters: 0b100, ..event(operations, 1) };
+    let operations = RawEvent::new().with_event(3).with_umask(0x0F).source().0;
+    let pair = EventRequest { event: Event { counters: 0b100, ..Event::of(operations) }, ..event(operations, 1) };
     events.extend([pair, narrowed(3, 0b11, 1), narrowed(4, 0b11, 1)]);
     let session = scene.started(&events);
     let refused = scene.start(flags::MULTIPLEX, &[narrowed(5, 0b1000, 0)]);
@@ -575,7 +586,7 @@ proptest! {
                 let flags = if *pinned == 0 && number == 1 { event_flags::PINNED } else { 0 };
                 let plain = event(raw(0x90 + 3 * u16::try_from(number).unwrap() + offset), number);
                 let event = match *kind {
-                    Kind::Narrowed(counters) => EventRequest { counters, ..plain },
+                    Kind::Narrowed(counters) => EventRequest { event: Event { counters, ..plain.event }, ..plain },
                     Kind::Offcore(value) if name == "nehalem-920" => offcore(value, number),
                     Kind::Offcore(value) if name == "haswell-4710mq" => offcore(value ^ 0x1_1000, number),
                     Kind::Plain | Kind::Offcore(_) => plain,
@@ -601,11 +612,11 @@ proptest! {
         for (index, (record, request)) in records.iter().zip(&events).enumerate() {
             prop_assert!(record.running >= ROUND, "{index} starves");
             prop_assert_eq!(record.count, record.running / ROUND * occurred(record), "{:?}", record);
-            prop_assert!(request.counters == 0 || request.counters >> record.counter & 1 == 1);
+            prop_assert!(request.event.counters == 0 || request.event.counters >> record.counter & 1 == 1);
             let group = || records.iter().zip(&events).filter(|(_, other)| other.group == request.group);
             let shares: BTreeSet<_> = group().map(|(other, _)| other.running).collect();
             prop_assert_eq!(shares.len(), 1, "a group was split");
-            let is_pinned = all_fit || group().any(|(_, other)| other.flags != 0 || other.event != 0);
+            let is_pinned = all_fit || group().any(|(_, other)| other.flags != 0 || other.event.extra != 0);
             prop_assert!(!is_pinned || record.running == record.enabled);
         }
         scene.assert_nothing_is_held();

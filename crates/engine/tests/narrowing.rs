@@ -7,7 +7,8 @@ use model::Mode;
 use pmu::source::RawEvent;
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER};
 use protocol::{
-    BRANCH_BUFFER, BRANCHES, Code, CountRecord, ErrorCode, EventRequest, ReplyHeader, SessionEvent, StartHeader, modes,
+    BRANCH_BUFFER, BRANCHES, Code, CountRecord, ErrorCode, Event, EventRequest, ReplyHeader, SessionEvent, StartHeader,
+    modes,
 };
 use simulation::{Client, SimMachine};
 
@@ -17,15 +18,15 @@ fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
     Engine::new(machine, [0; 4]).unwrap()
 }
 
-fn raw(event: u16, umask: u8) -> u32 {
-    RawEvent::NONE.with_event(event).with_umask(umask.into()).source().0
+fn raw(event: u16, umask: u8) -> u64 {
+    RawEvent::new().with_event(event).with_umask(umask.into()).source().0
 }
 
-const fn event(source: u32, counters: u32) -> EventRequest {
-    EventRequest { source, modes: modes::USER, counters, ..EventRequest::EMPTY }
+const fn event(source: u64, counters: u32) -> EventRequest {
+    EventRequest { event: Event { counters, ..Event::of(source) }, modes: modes::USER, ..EventRequest::EMPTY }
 }
 
-const fn sampled(source: u32, counters: u32) -> EventRequest {
+const fn sampled(source: u64, counters: u32) -> EventRequest {
     EventRequest { interval: INTERVAL, ..event(source, counters) }
 }
 

@@ -9,12 +9,12 @@ use pmu::source::RawEvent;
 use protocol::{ErrorCode, ProcessorSet, modes};
 use simulation::{Client, SimMachine};
 
-fn raw(event: u16, umask: u8) -> u32 {
-    RawEvent::NONE.with_event(event).with_umask(umask.into()).source().0
+fn raw(event: u16, umask: u8) -> u64 {
+    RawEvent::new().with_event(event).with_umask(umask.into()).source().0
 }
 
 /// DRAM accesses: an event of the northbridge.
-fn dram() -> u32 {
+fn dram() -> u64 {
     raw(0xE0, 0x07)
 }
 
@@ -82,7 +82,7 @@ fn start(
     client: Client,
     engine: &mut Engine<&SimMachine>,
     processors: &[u32],
-    source: u32,
+    source: u64,
 ) -> Result<u64, (u32, u32, u64)> {
     let mut set = ProcessorSet::EMPTY;
     assert!(processors.iter().all(|processor| set.insert(*processor)));

@@ -4,7 +4,7 @@
 use engine::Engine;
 use model::{Mode, Selected};
 use pmu::source::RawEvent;
-use protocol::{ErrorCode, EventRequest, ProcessorSet, StartHeader, flags, modes};
+use protocol::{ErrorCode, Event, EventRequest, ProcessorSet, StartHeader, flags, modes};
 use simulation::{Client, SimMachine};
 
 /// With hyper-threading: cores with the processors 0 and 1, and 2 and 3.
@@ -17,16 +17,16 @@ const PROCESSORS: [&str; 6] = [
     "haswell-ep-2699",
 ];
 
-fn raw(event: u16, umask: u8) -> u32 {
-    RawEvent::NONE.with_event(event).with_umask(umask.into()).source().0
+fn raw(event: u16, umask: u8) -> u64 {
+    RawEvent::new().with_event(event).with_umask(umask.into()).source().0
 }
 
 /// MEM_LOAD_UOPS_RETIRED.L1_HIT, and events without the erratum.
-fn loads() -> u32 {
+fn loads() -> u64 {
     raw(0xD1, 0x01)
 }
 
-fn plain(number: u8) -> u32 {
+fn plain(number: u8) -> u64 {
     raw(0x0E, number)
 }
 
@@ -35,8 +35,8 @@ fn start(
     client: Client,
     engine: &mut Engine<&SimMachine>,
     processors: ProcessorSet,
-    sources: &[u32],
-) -> Result<u64, (u32, u32, u32, u64)> {
+    sources: &[u64],
+) -> Result<u64, (u32, u64, u32, u64)> {
     let events: Vec<_> = sources.iter().map(|source| (*source, modes::USER)).collect();
     let header = client.start(engine, 0, processors, &events).header();
     let [detail, _] = header.detail;
@@ -110,14 +110,21 @@ fn threads_get_a_counter_that_the_other_thread_of_no_core_disturbs() {
             let machine = SimMachine::named(name, 4);
             let mut engine = Engine::new(&machine, [0; 4]).unwrap();
             let client = Client::open(&mut engine, 1, 10);
-            let one =
-                EventRequest { source: loads(), modes: modes::BOTH, counters: 1 << disturbed, ..EventRequest::EMPTY };
+            let one = EventRequest {
+                event: Event { counters: 1 << disturbed, ..Event::of(loads()) },
+                modes: modes::BOTH,
+                ..EventRequest::EMPTY
+            };
             let beside = StartHeader { processors: only(&[2]), ..StartHeader::EMPTY };
             assert_eq!(client.start_with(&mut engine, beside, &[one]).header().cause, 0, "{name}");
             // On processor 0 each counter would do.
             let threads = StartHeader { flags: flags::THREADS, ..StartHeader::EMPTY };
             let three: Vec<_> = (1..4)
-                .map(|number| EventRequest { source: plain(number), modes: modes::BOTH, ..EventRequest::EMPTY })
+                .map(|number| EventRequest {
+                    event: Event::of(plain(number)),
+                    modes: modes::BOTH,
+                    ..EventRequest::EMPTY
+                })
                 .collect();
             let reply = client.start_with(&mut engine, threads, &three).header();
             assert_eq!((reply.cause, reply.status), (0, 0), "{name}, counter {disturbed}: {reply:?}");

@@ -12,8 +12,8 @@ use protocol::{Code, ErrorCode, MAX_EVENTS, ProcessorSet, SessionEvent, SourceRe
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 
-fn raw(event: u16, umask: u8) -> u32 {
-    RawEvent::NONE.with_event(event).with_umask(umask.into()).source().0
+fn raw(event: u16, umask: u8) -> u64 {
+    RawEvent::new().with_event(event).with_umask(umask.into()).source().0
 }
 
 fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
@@ -21,13 +21,13 @@ fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 }
 
 /// Sends `Start` and returns cause, source and first detail of the answer.
-fn start(client: Client, engine: &mut Engine<&SimMachine>, flags: u32, sources: &[u32]) -> (u32, u32, u64) {
+fn start(client: Client, engine: &mut Engine<&SimMachine>, flags: u32, sources: &[u64]) -> (u32, u64, u64) {
     let events: Vec<_> = sources.iter().map(|source| (*source, modes::USER)).collect();
     let header = client.start(engine, flags, ProcessorSet::EMPTY, &events).header();
     (header.cause, header.source, header.detail[0])
 }
 
-fn query(client: Client, engine: &mut Engine<&SimMachine>, source: u32) -> SourceRecord {
+fn query(client: Client, engine: &mut Engine<&SimMachine>, source: u64) -> SourceRecord {
     let [record] = client.ask(engine, Code::QuerySource, [source, 0].as_bytes(), 4096).records()[..] else {
         panic!("one record")
     };
@@ -48,12 +48,12 @@ fn raw_events_and_sources_of_the_table_count_side_by_side_and_their_sessions_are
         };
         machine.run(0, Mode::User, &events);
         machine.run(1, Mode::User, &|selected| 2 * events(selected));
-        let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.source, it.count)).collect();
+        let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.event.source, it.count)).collect();
         let [first, second, third] = sources;
         let wanted = [(first, 4), (second, 1_000), (third, 5), (first, 8), (second, 2_000), (third, 10)];
         assert_eq!(counts, wanted, "{name}");
         let sessions: Vec<SessionEvent> = client.tell(&mut engine, Code::ListSessions);
-        assert_eq!(sessions.iter().map(|holder| holder.source).collect::<Vec<_>>(), sources, "{name}");
+        assert_eq!(sessions.iter().map(|holder| holder.event.source).collect::<Vec<_>>(), sources, "{name}");
         let last = client.stop(&mut engine, session, Some(first)).records::<protocol::CountRecord>();
         assert_eq!(last.iter().map(|it| it.count).collect::<Vec<_>>(), [4, 8], "{name}");
         engine.close(client.0);
@@ -92,7 +92,7 @@ fn a_query_tells_what_a_raw_event_selects_and_where_it_can_be_counted() {
     let machine = SimMachine::named("haswell-4710mq", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let event = RawEvent::NONE.with_event(0xC0).with_umask(1).with_cmask(2).with_edge(true).with_inv(true);
+    let event = RawEvent::new().with_event(0xC0).with_umask(1).with_cmask(2).with_edge(true).with_inv(true);
     let query = |engine: &mut Engine<&SimMachine>| {
         let record = query(client, engine, event.source().0);
         (record.support, record.select, record.interval, record.running, record.name().is_empty())
@@ -139,7 +139,7 @@ fn slots_of_raw_events_that_no_session_counts_are_reused() {
     for number in 1..=2 * MAX_RAW {
         let session = client.started(&mut engine, 0, &[event(number), event(number + 1)]);
         machine.run(0, Mode::User, &|selected| u64::from(selected.umask) + 1);
-        let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.source, it.count)).collect();
+        let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.event.source, it.count)).collect();
         let of = |number: u16| (event(number), u64::from(number.to_le_bytes()[0]) + 1);
         assert_eq!(counts, [of(number), of(number + 1)]);
         client.stop(&mut engine, session, None);
@@ -150,7 +150,7 @@ fn slots_of_raw_events_that_no_session_counts_are_reused() {
     let state = hal.cpu_counters(ProcessorIndex::BOOT).get(u8::try_from(one.counter).unwrap());
     assert_eq!(hal.source(state).0, event(0), "what goes on is still itself, also where it is set up anew");
     // A single request can exceed the slots; it leaves nothing behind.
-    let many: Vec<u32> = (600..).take(MAX_EVENTS).map(event).collect();
+    let many: Vec<u64> = (600..).take(MAX_EVENTS).map(event).collect();
     assert_ne!(start(client, &mut engine, 0, &many).0, 0);
     assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions).len(), 1);
     assert_eq!(start(client, &mut engine, flags::DETACHED, &[event(700)]).0, 0);

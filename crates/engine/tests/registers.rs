@@ -9,8 +9,8 @@ use model::{FaultingAccess, Processor};
 use pmu::first_access::Access;
 use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{
-    BRANCHES, Code, ErrorCode, EventRequest, HalSourceRecord, ReadBy, RegisterRecord, RegistersRequest, SourceRecord,
-    StartHeader, modes,
+    BRANCHES, Code, ErrorCode, Event, EventRequest, HalSourceRecord, ReadBy, RegisterRecord, RegistersRequest,
+    SourceRecord, StartHeader, modes,
 };
 use simulation::{Answer, Call, Client, SimMachine};
 use zerocopy::IntoBytes;
@@ -44,7 +44,7 @@ fn read_by_a_session(machine: &SimMachine) -> BTreeSet<(u32, u16)> {
     let mut engine = Engine::new(machine, [0; 4]).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     let interval = if engine.sampler().hal().interface().pmu_version() >= 2 { 4_096 } else { 0 };
-    let event = |source, modes| EventRequest { source, modes, interval, ..EventRequest::EMPTY };
+    let event = |source, modes| EventRequest { event: Event::of(source), modes, interval, ..EventRequest::EMPTY };
     for events in [
         [event(2, modes::USER)].as_slice(),
         &[event(BRANCHES, modes::USER)],
@@ -222,7 +222,7 @@ fn the_hal_is_asked_about_every_source_of_the_driver() {
         let status = if source == 0x13 { STATUS_NOT_SUPPORTED.number() } else { 0 };
         HalSourceRecord { source, status, supported: u32::from(source.is_multiple_of(2)), interval: source }
     };
-    assert_eq!(answers, sources.iter().map(|record| asked(record.source)).collect::<Vec<_>>());
+    assert_eq!(answers, sources.iter().map(|record| asked(u32::try_from(record.source).unwrap())).collect::<Vec<_>>());
     machine.refuse(Call::AskHal, 0xC000_009A);
     let refused = client.ask(&mut engine, Code::ListHalSources, &[], 4_096).header();
     assert_eq!((refused.status, refused.cause, refused.count), (0xC000_009A, ErrorCode::NoMemory as u32, 0));

@@ -116,7 +116,7 @@ fn a_reply_never_contains_old_bytes_of_the_buffer() {
     let client = Client::open(&mut engine, 1, 10);
     let answer = client.ask(&mut engine, Code::ListSources, &[], 1 << 14);
     let records: Vec<SourceRecord> = answer.records();
-    assert_eq!(answer.bytes.len(), 48 + records.len() * 136);
+    assert_eq!(answer.bytes.len(), 48 + records.len() * 144);
     assert!(!answer.bytes.chunks(4).any(|bytes| bytes == [0xEE; 4]));
 }
 
@@ -125,11 +125,11 @@ fn a_list_without_room_reports_its_total_and_only_whole_records() {
     let machine = SimMachine::named("amd-legacy", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    for (output, count) in [(48, 0), (183, 0), (184, 1), (319, 1), (320, 2), (1 << 16, 176)] {
+    for (output, count) in [(48, 0), (191, 0), (192, 1), (335, 1), (336, 2), (1 << 16, 176)] {
         let answer = client.ask(&mut engine, Code::ListSources, &[], output);
         let header = answer.header();
         assert_eq!((header.count, header.total), (count, 176), "{output}");
-        assert_eq!(answer.completion.information, 48 + 136 * count as usize);
+        assert_eq!(answer.completion.information, 48 + 144 * count as usize);
     }
 }
 
@@ -170,11 +170,11 @@ fn intervals_are_clamped_and_the_previous_one_is_reported() {
         (0x8000_0000, 0x7FFF_FFFF),
         (u32::MAX, 0x7FFF_FFFF),
     ] {
-        let request = IntervalRequest { source: 2, interval: wanted };
-        let records: Vec<SourceRecord> = client.ask(&mut engine, Code::SetInterval, request.as_bytes(), 184).records();
+        let request = IntervalRequest { source: 2, interval: wanted, reserved: 0 };
+        let records: Vec<SourceRecord> = client.ask(&mut engine, Code::SetInterval, request.as_bytes(), 192).records();
         assert_eq!((records[0].interval, records[0].previous_interval), (used, before), "{wanted}");
-        let request = SourceRequest { source: 2, core_type: 0 };
-        let records: Vec<SourceRecord> = client.ask(&mut engine, Code::QuerySource, request.as_bytes(), 184).records();
+        let request = SourceRequest { source: 2, core_type: 0, reserved: 0 };
+        let records: Vec<SourceRecord> = client.ask(&mut engine, Code::QuerySource, request.as_bytes(), 192).records();
         assert_eq!(records[0].interval, used);
         before = used;
     }
@@ -232,7 +232,7 @@ fn each_refusal_has_its_error_code_and_changes_nothing() {
 }
 
 /// Returns a source that the identity's EBX excludes.
-fn engine_unsupported(engine: &mut Engine<&SimMachine>, client: Client) -> u32 {
+fn engine_unsupported(engine: &mut Engine<&SimMachine>, client: Client) -> u64 {
     let sources: Vec<SourceRecord> = client.tell(engine, Code::ListSources);
     let ruled_out = [Support::EventNotAvailable as u32, Support::EventNotEnumerated as u32];
     sources.iter().find(|source| ruled_out.contains(&source.support)).unwrap().source

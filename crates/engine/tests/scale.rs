@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{EventRequest, StartHeader};
+use protocol::{Event, EventRequest, StartHeader};
 use simulation::{Client, SimMachine};
 
 #[global_allocator]
@@ -113,7 +113,7 @@ fn costs(processors: u32) -> Vec<Cost> {
     machine.all().for_each(|cpu| cpu.require_guards(false)); // what is noted of guards takes memory
     let client = Client::open(&mut engine, 1, 10);
     let event = |source, interval| EventRequest {
-        source,
+        event: Event::of(source),
         modes: simulation::quiet_modes(source),
         interval,
         ..EventRequest::EMPTY

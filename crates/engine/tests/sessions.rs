@@ -135,7 +135,8 @@ fn closing_a_handle_stops_its_sessions_and_no_others_and_closing_again_changes_n
     for _ in 0..2 {
         engine.close(first.0);
         let sessions: Vec<SessionEvent> = second.tell(&mut engine, Code::ListSessions);
-        let sessions: Vec<_> = sessions.iter().map(|holder| (holder.source, holder.process, holder.flags)).collect();
+        let sessions: Vec<_> =
+            sessions.iter().map(|holder| (holder.event.source, holder.process, holder.flags)).collect();
         assert_eq!(sessions, [(8, 11, flags::DETACHED), (11, 12, 0)]);
     }
     work(&machine);
@@ -171,7 +172,7 @@ fn a_source_of_a_session_stops_alone_and_the_session_ends_with_its_last() {
         work(&machine);
         let source = [2, 6, 11][2 - left];
         let last: Vec<CountRecord> = client.stop(&mut engine, 0, Some(source)).records();
-        assert!(last.iter().all(|record| record.source == source) && last.len() == 3);
+        assert!(last.iter().all(|record| record.event.source == source) && last.len() == 3);
         assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions).len(), left);
         for cpu in machine.all() {
             assert_eq!(cpu.model().enabled_counters().len(), left);
@@ -190,7 +191,7 @@ fn a_refusal_for_lack_of_counters_lists_their_sessions_and_reserves_none() {
     assert_eq!((header.cause, header.source, header.processor), (ErrorCode::NoFreeCounter as u32, 9, 1));
     assert_eq!(header.detail, [4, 2]);
     let sessions: Vec<SessionEvent> = answer.records();
-    let sessions: Vec<_> = sessions.iter().map(|holder| (holder.source, holder.modes, holder.process)).collect();
+    let sessions: Vec<_> = sessions.iter().map(|holder| (holder.event.source, holder.modes, holder.process)).collect();
     assert_eq!(sessions, [(2, modes::USER, 101), (6, modes::USER, 101), (8, modes::USER, 101)]);
     assert_eq!(machine.processor(0).model().enabled_counters(), []);
     let others = second.start(&mut engine, 0, set(&[0, 2]), &[(2, modes::USER); 4]);
@@ -233,9 +234,9 @@ fn profile_time_takes_the_interval_that_is_set_when_it_starts() {
     for (wanted, used) in
         [(0, 10_000), (1_221, 10_000), (10_001, 20_000), (1_000_000, 1_000_000), (u32::MAX, 1_000_000)]
     {
-        let request = protocol::IntervalRequest { source: 0, interval: wanted };
+        let request = protocol::IntervalRequest { source: 0, interval: wanted, reserved: 0 };
         let records: Vec<protocol::SourceRecord> =
-            client.ask(&mut engine, Code::SetInterval, zerocopy::IntoBytes::as_bytes(&request), 184).records();
+            client.ask(&mut engine, Code::SetInterval, zerocopy::IntoBytes::as_bytes(&request), 192).records();
         assert_eq!((records[0].interval, records[0].minimum, records[0].maximum), (used, 1_221, 1_000_000));
         let session = client.started(&mut engine, 0, &[0]);
         machine.pass(10_000_000);
@@ -364,15 +365,15 @@ fn shutting_down_stops_everything() {
 /// A step of a client.
 #[derive(Debug, Clone)]
 enum Step {
-    Start { client: usize, detached: bool, sources: Vec<u32>, processors: Vec<u32>, modes: u32 },
-    Stop { session: usize, source: Option<u32> },
+    Start { client: usize, detached: bool, sources: Vec<u64>, processors: Vec<u32>, modes: u32 },
+    Stop { session: usize, source: Option<u64> },
     Work,
     Read { session: usize },
     Close { client: usize },
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let source = prop::sample::select(vec![2_u32, 6, 10, 11, 19, 8]);
+    let source = prop::sample::select(vec![2_u64, 6, 10, 11, 19, 8]);
     prop_oneof![
         (
             0..3_usize,
@@ -397,7 +398,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Identifies a running event: session, processor, source and modes.
-type Key = (u64, u32, u32, u32);
+type Key = (u64, u32, u64, u32);
 
 /// Events between the accesses of the driver by processor and counter, in the model's ledger.
 type Between = BTreeMap<(u32, u32), u64>;
@@ -491,7 +492,7 @@ proptest! {
 }
 
 /// Returns the event select of a source, from docs/hal-spec.
-fn event(name: &str, source: u32) -> u64 {
+fn event(name: &str, source: u64) -> u64 {
     match (name, source) {
         (_, 2) => 0xC0,
         ("amd-legacy", 6) => 0xC2,
@@ -513,12 +514,12 @@ fn check(
     [from, until]: [&Between; 2],
 ) -> Result<(), TestCaseError> {
     for record in records {
-        let key = (record.session, record.processor, record.source, record.modes);
+        let key = (record.session, record.processor, record.event.source, record.modes);
         let Some(Running { runs, before, .. }) = running.get(&key) else {
             return Err(TestCaseError::fail(format!("{record:?} does not run")));
         };
         let of_modes = u64::from(record.modes); // user mode once, kernel mode twice
-        let event = event(name, record.source);
+        let event = event(name, record.event.source);
         let per_time = of_modes * (10_000 * u64::from(record.processor + 1) + event);
         let place = (record.processor, record.counter);
         let [from, until] = [from, until].map(|at| runs * per_time + at[&place] - before[&place]);

@@ -8,8 +8,8 @@ use pmu::extra::Selector;
 use pmu::source::RawEvent;
 use proptest::prelude::*;
 use protocol::{
-    Code, CountRecord, ErrorCode, EventRequest, InfoReply, ReplyHeader, SessionEvent, SessionRequest, StartHeader,
-    flags,
+    Code, CountRecord, ErrorCode, Event, EventRequest, InfoReply, ReplyHeader, SessionEvent, SessionRequest,
+    StartHeader, flags,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::{FromBytes, IntoBytes};
@@ -27,8 +27,8 @@ const MULTIPLEX: StartHeader = StartHeader { flags: flags::MULTIPLEX, ..StartHea
 
 /// An event that no table lists, so that any general counter may count it.
 fn event(number: u16) -> EventRequest {
-    let source = RawEvent::NONE.with_event(0x90 + number).with_umask(0x81).source().0;
-    EventRequest { source, modes: simulation::quiet_modes(source), ..EventRequest::EMPTY }
+    let source = RawEvent::new().with_event(0x90 + number).with_umask(0x81).source().0;
+    EventRequest { event: Event::of(source), modes: simulation::quiet_modes(source), ..EventRequest::EMPTY }
 }
 
 fn events(numbers: std::ops::Range<u16>) -> Vec<EventRequest> {
@@ -40,9 +40,8 @@ fn sampled(number: u16) -> EventRequest {
 }
 
 fn offcore(value: u64) -> EventRequest {
-    let raw = RawEvent::NONE.with_event(0xB7).with_umask(0x01);
-    let full = raw.full().with_selector(Selector::OffcoreResponse as u8);
-    EventRequest { source: raw.source().0, event: full.into_bits(), extra: value, ..event(0) }
+    let raw = RawEvent::new().with_event(0xB7).with_umask(0x01).with_selector(Selector::OffcoreResponse as u8);
+    EventRequest { event: Event { extra: value, ..Event::of(raw.source().0) }, ..event(0) }
 }
 
 /// A Haswell with two processors, an agent that yields and another client.
@@ -176,12 +175,14 @@ fn a_stop_of_one_event_of_a_session_that_has_yielded_leaves_the_counts_of_the_ot
     let other = scene.started(scene.other, &StartHeader::EMPTY, &events(10..14));
     for (stopped, event) in all.iter().enumerate() {
         let (yielded, left) = scene.read(session);
-        let sources: Vec<u32> = left.iter().map(|record| record.source).collect();
-        let wanted: Vec<u32> = (0..2).flat_map(|_| all.iter().skip(stopped).map(|event| event.source)).collect();
+        let sources: Vec<u64> = left.iter().map(|record| record.event.source).collect();
+        let wanted: Vec<u64> = (0..2).flat_map(|_| all.iter().skip(stopped).map(|event| event.event.source)).collect();
         assert_eq!((yielded, sources), (true, wanted), "{stopped} stopped");
-        let counts: Vec<CountRecord> = scene.agent.stop(&mut scene.engine, session, Some(event.source)).records();
+        let counts: Vec<CountRecord> = scene.agent.stop(&mut scene.engine, session, Some(event.event.source)).records();
         assert_eq!(counts.len(), 2, "a count on each processor");
-        assert!(counts.iter().all(|record| (record.source, record.count) == (event.source, 5 * OCCURRENCES)));
+        assert!(
+            counts.iter().all(|record| (record.event.source, record.count) == (event.event.source, 5 * OCCURRENCES))
+        );
     }
     let gone = scene.agent.stop(&mut scene.engine, session, None).header();
     assert_eq!(gone.cause, ErrorCode::NoSuchSession as u32, "every count was taken");
@@ -195,7 +196,7 @@ fn a_request_that_is_wrong_by_itself_stops_nothing() {
         (StartHeader { ring: 63, ..StartHeader::EMPTY }, vec![sampled(0)]),
         (StartHeader { round: 40_000, ..StartHeader::EMPTY }, events(0..1)),
         (StartHeader { reserved: 1, ..StartHeader::EMPTY }, events(0..1)),
-        (StartHeader::EMPTY, vec![EventRequest { source: 0x7FFF_0000, ..event(0) }]),
+        (StartHeader::EMPTY, vec![EventRequest { event: Event::of(0x7FFF_0000), ..event(0) }]),
         (StartHeader { flags: flags::YIELDS | flags::DETACHED, ..StartHeader::EMPTY }, events(0..1)),
         (StartHeader { flags: flags::YIELDS | flags::THREADS, ..StartHeader::EMPTY }, events(0..1)),
     ];

@@ -32,7 +32,7 @@ fn list() -> Result<(), halprof::Error> {
     }
     for name in std::env::args().skip(1) {
         for event in driver.events(&name, modes::USER, &ProcessorSet::EMPTY)? {
-            println!("{name} is {} (source {:#x})", event.name, event.request.source);
+            println!("{name} is {} (source {:#x})", event.name, event.request.event.source);
         }
     }
     Ok(())

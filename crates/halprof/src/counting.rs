@@ -18,11 +18,11 @@ pub use self::times::Times;
 pub use self::totals::{Key, Total, Totals};
 
 #[cfg(test)]
-use protocol::CountRecord;
+use protocol::{CountRecord, Event};
 
 /// Returns the record of an event that had a counter all the time.
 #[cfg(test)]
 fn count(processor: u32, count: u64, enabled: u64) -> CountRecord {
     let none = zerocopy::FromZeros::new_zeroed();
-    CountRecord { source: 2, processor, count, enabled, running: enabled, ..none }
+    CountRecord { event: Event::of(2), processor, count, enabled, running: enabled, ..none }
 }

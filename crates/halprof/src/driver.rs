@@ -5,10 +5,10 @@ use std::cell::OnceCell;
 use events::import::Imported;
 use pmu::Hypervisor;
 use protocol::{
-    ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, GroupReply,
-    GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS,
-    PROTOCOL_VERSION, RegisterRecord, RegistersRequest, ReplyHeader, SessionEvent, SessionRequest, SourceRecord,
-    SourceRequest, StartHeader, StopRequest,
+    ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, Event, EventRequest,
+    GroupReply, GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_EVENTS,
+    PROCESSOR_WORDS, PROTOCOL_VERSION, RegisterRecord, RegistersRequest, ReplyHeader, SessionEvent, SessionRequest,
+    SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -168,7 +168,7 @@ impl Driver {
     ///
     /// # Errors
     /// If the driver does not answer or refuses, or if its reply is invalid.
-    pub fn on_core_types(&self, source: u32) -> Result<Vec<SourceOnType>, Error> {
+    pub fn on_core_types(&self, source: u64) -> Result<Vec<SourceOnType>, Error> {
         let on_type = |one: &CoreTypeInfo| Ok(SourceOnType::from(&self.source(source, one.number)?));
         self.core_types()?.iter().map(on_type).collect()
     }
@@ -177,8 +177,8 @@ impl Driver {
     ///
     /// # Errors
     /// If the driver does not answer or refuses, or if its reply is invalid.
-    pub fn source(&self, source: u32, core_type: u32) -> Result<SourceRecord, Error> {
-        let request = SourceRequest { source, core_type };
+    pub fn source(&self, source: u64, core_type: u32) -> Result<SourceRecord, Error> {
+        let request = SourceRequest { source, core_type, reserved: 0 };
         self.one_source(Code::QuerySource, request.as_bytes(), source)
     }
 
@@ -186,8 +186,8 @@ impl Driver {
     ///
     /// # Errors
     /// If the driver does not answer or refuses, or if its reply is invalid.
-    pub fn set_interval(&self, source: u32, interval: u32) -> Result<SourceRecord, Error> {
-        let request = IntervalRequest { source, interval };
+    pub fn set_interval(&self, source: u64, interval: u32) -> Result<SourceRecord, Error> {
+        let request = IntervalRequest { source, interval, reserved: 0 };
         self.one_source(Code::SetInterval, request.as_bytes(), source)
     }
 
@@ -217,13 +217,14 @@ impl Driver {
 
     /// Returns the refusal of a group of events, with the names of those that fit on the counters.
     fn refused_group(&self, header: ReplyHeader, events: &[EventRequest]) -> Error {
-        let refused = events.iter().find(|event| event.source == header.source && event.group != 0);
+        let refused = events.iter().find(|event| event.event.source == header.source && event.group != 0);
         let members = events.iter().filter(|event| refused.is_some_and(|refused| refused.group == event.group));
         let [_, part] = header.detail;
         let fitting = (0_u32..).zip(members).filter(|(number, _)| part.checked_shr(*number).unwrap_or(0) & 1 == 1);
         let unnamed = Sources::default();
         let sources = self.sources().unwrap_or(&unnamed);
-        let without_counters = |event: &EventRequest| EventRequest { counters: 0, ..*event };
+        let without_counters =
+            |event: &EventRequest| EventRequest { event: Event { counters: 0, ..event.event }, ..*event };
         let part = fitting.map(|(_, event)| sources.label(&without_counters(event))).collect();
         Refusal { part, ..self.refusal(Code::Start, header, &[]) }.into()
     }
@@ -238,12 +239,12 @@ impl Driver {
     ///
     /// # Errors
     /// If the source does not run in the session.
-    pub fn stop(&self, session: u64, source: u32, core_type: u32) -> Result<Vec<CountRecord>, Error> {
+    pub fn stop(&self, session: u64, source: u64, core_type: u32) -> Result<Vec<CountRecord>, Error> {
         // The driver returns the final counts only once, so the buffer must be large enough for all that run now.
         let running =
             self.send_request::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
         let room = next_capacity(Code::Read, running)?;
-        let request = StopRequest { session, source, core_type };
+        let request = StopRequest { session, source, core_type, reserved: 0 };
         let reply = self.succeed::<CountRecord>(Code::Stop, request.as_bytes(), room + FIRST_ROOM)?;
         reply.records().map_err(|cause| invalid(Code::Stop, cause))
     }
@@ -320,7 +321,7 @@ impl Driver {
         Ok(sessions::by_session(&session_events, self.sources()?))
     }
 
-    fn one_source(&self, code: Code, input: &[u8], source: u32) -> Result<SourceRecord, Error> {
+    fn one_source(&self, code: Code, input: &[u8], source: u64) -> Result<SourceRecord, Error> {
         let reply = self.succeed::<SourceRecord>(code, input, 1)?;
         let records = reply.records::<SourceRecord>().map_err(|cause| invalid(code, cause))?;
         match records.first() {

@@ -1,7 +1,7 @@
 //! Errata of the processor that make a source count wrongly.
 
 use pmu::errata::named_sources::{self as errata, Cores};
-use pmu::source::{FullEvent, RawEvent};
+use pmu::source::RawEvent;
 use pmu::{CoreType, Kind, Source};
 use protocol::InfoReply;
 use serde::Serialize;
@@ -48,12 +48,11 @@ impl From<&errata::Erratum> for SourceErratum {
 }
 
 /// Returns the errata of an event on the cores of a type or, for 0, on all: those of its source, also of one that is an
-/// event by number, and those that the maker's files list for its name or its number. `whole` is the event of the
-/// request, if its source has no room for it. A value behind the name does not matter.
+/// event by number, and those that the maker's files list for its name or its number. A value behind the name
+/// does not matter.
 #[must_use]
-pub fn of_event(info: &InfoReply, (source, whole): (u32, u64), name: &str, core_type: u32) -> Vec<SourceErratum> {
-    let whole = Some(FullEvent::from_bits(whole)).filter(FullEvent::is_event);
-    let raw = whole.map(FullEvent::raw).or_else(|| Source(source).raw()).map(RawEvent::select);
+pub fn of_event(info: &InfoReply, source: u64, name: &str, core_type: u32) -> Vec<SourceErratum> {
+    let raw = Source(source).raw().map(RawEvent::select);
     let concerns = |erratum: &&errata::Erratum| match raw {
         Some(select) => erratum.concerns(select),
         None => erratum.sources().any(|of| of.source == Source(source)),

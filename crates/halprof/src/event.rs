@@ -22,13 +22,14 @@ use std::str::FromStr;
 
 use pmu::CoreType;
 use pmu::extra::Extra;
-use protocol::modes;
+pub use protocol::modes::suffix;
+use protocol::{Event, modes};
 
 pub use self::alone::TogetherError;
 pub use self::malformed::{Malformed, each};
-pub use self::named::{NamedEvent, Resolved, one, requests, resolve};
+pub use self::named::{NamedEvent, one, requests, resolve};
 pub use self::no_generic::NoGeneric;
-use self::raw_event::{EncodedEvent, ExtraTerm, Terms};
+use self::raw_event::{ExtraTerm, Notation};
 use crate::core_types::qualified;
 use crate::text::argument::argument;
 use crate::text::number;
@@ -47,7 +48,7 @@ pub enum SourceName {
     /// A maker's name with another value of its extra register: `MEM_TRANS_RETIRED.LOAD_LATENCY_GT_4:ldlat=30`.
     Valued(String, Extra),
     /// An event in the notation of perf.
-    Raw(EncodedEvent),
+    Raw(Event),
     /// One of the others, on processors of one core type of a hybrid: `cpu_core/TotalCycles/`.
     OnCoreType(CoreType, Box<Self>),
 }
@@ -72,8 +73,8 @@ impl SourceName {
     }
 
     /// Returns the source that the terms select, and the mask of the counters that it may take.
-    fn parsed(Terms { event, extra, counters }: Terms) -> (Self, u32) {
-        (Self::Raw(EncodedEvent { event, extra }), counters)
+    const fn parsed(event: Event) -> (Self, u32) {
+        (Self::Raw(Event { counters: 0, ..event }), event.counters)
     }
 
     /// Parses what stands between the slashes behind a core type: the terms of an event, or a source of a table.
@@ -172,7 +173,7 @@ impl SourceName {
             return Self::valued(name, value);
         }
         if let Some(event) = raw_event::of_config(text) {
-            return Ok(Self::parsed(Terms { event: event?, extra: None, counters: 0 }).0);
+            return Ok(Self::Raw(raw_event::event_of(event?, None)));
         }
         // Names can begin with a digit (Profile2Issue), so any text that is not a number is a name.
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -208,7 +209,7 @@ impl fmt::Display for SourceName {
             Self::Number(number) => write!(f, "{number} ({number:#04x})"),
             Self::Name(name) => f.write_str(name),
             Self::Valued(name, value) => write!(f, "{name}:{}", ExtraTerm(*value)),
-            Self::Raw(event) => event.fmt(f),
+            Self::Raw(event) => Notation(*event).fmt(f),
             Self::OnCoreType(core_type, source) => match &**source {
                 Self::Number(number) => write!(f, "{core_type}/{number:#04x}/"),
                 source => f.write_str(&qualified(&source.to_string(), core_type.number())),
@@ -378,20 +379,6 @@ impl FromStr for SampledEvent {
     }
 }
 
-/// Returns the suffix of an event with these modes.
-#[must_use]
-pub fn suffix(bits: u32) -> &'static str {
-    match bits {
-        modes::BOTH => "",
-        modes::USER => ":u",
-        modes::KERNEL => ":k",
-        PRECISE_BOTH => ":p",
-        PRECISE_USER => ":up",
-        PRECISE_KERNEL => ":kp",
-        _ => ":?",
-    }
-}
-
 /// Returns the letters of these modes.
 #[must_use]
 pub fn mode_letters(bits: u32) -> &'static str {
@@ -428,7 +415,7 @@ mod tests {
 
     #[test]
     fn perfs_forms_of_an_event_are_accepted() {
-        let raw = |event| SourceName::Raw(RawEvent::NONE.with_event(event).into());
+        let raw = |event| SourceName::Raw(raw_event::event_of(RawEvent::new().with_event(event), None));
         let name = |name: &str| SourceName::Name(name.to_owned());
         for (text, source, bits) in [
             ("r00c0", raw(0xC0), 3),
@@ -449,11 +436,11 @@ mod tests {
     fn a_raw_event_has_its_modes_after_the_slash() {
         for (text, bits) in [("", 3), ("u", 1), ("k", 2), (":u", 1), ("uk", 3), (":ku", 3)] {
             let event: EventName = format!("cpu/event=0xc0,umask=1/{text}").parse().unwrap();
-            let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1).into());
+            let wanted = SourceName::Raw(raw_event::event_of(RawEvent::new().with_event(0xC0).with_umask(1), None));
             assert_eq!((event.source, event.modes), (wanted, bits), "{text}");
         }
         let event: EventName = "cpu/event=0xc0,counters=0x3,umask=1/k".parse().unwrap();
-        let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1).into());
+        let wanted = SourceName::Raw(raw_event::event_of(RawEvent::new().with_event(0xC0).with_umask(1), None));
         assert_eq!((event.source, event.modes, event.counters), (wanted, 2, 3));
         assert!("cpu/event=0xc0,counters=3/".parse::<SourceName>().unwrap_err().to_string().contains("leave it out"));
         for text in ["cpu", "cpu/event=1", "cpu/event=1/x", "cpu/event=1/::u", "cpu/event=1/:", "CPU/event=1/"] {
@@ -465,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_core_type_stands_before_a_source_or_the_terms_of_an_event() {
-        let raw = SourceName::Raw(RawEvent::NONE.with_event(0xD1).with_umask(0x20).into());
+        let raw = SourceName::Raw(raw_event::event_of(RawEvent::new().with_event(0xD1).with_umask(0x20), None));
         for (text, core_type, source, bits) in [
             ("cpu_core/TotalCycles/", CoreType::Core, SourceName::Name("TotalCycles".to_owned()), 3),
             ("cpu_atom/TotalCycles/u", CoreType::Atom, SourceName::Name("TotalCycles".to_owned()), 1),

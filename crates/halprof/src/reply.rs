@@ -49,9 +49,9 @@ pub enum InvalidReply {
     #[error("it is about the source {got:#04x} and not about {wanted:#04x}")]
     OtherSource {
         /// The requested source.
-        wanted: u32,
+        wanted: u64,
         /// The source in the reply.
-        got: u32,
+        got: u64,
     },
     /// The list grew between all requests for it.
     #[error("its list grows faster than it can be read")]

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use protocol::{SessionEvent, flags};
+use pmu::Source;
+use protocol::{Event, SessionEvent, flags};
 use serde::Serialize;
 
-use crate::core_types::{self, qualified};
+use crate::core_types;
 use crate::event;
 use crate::source::Sources;
 
@@ -13,8 +14,8 @@ use crate::source::Sources;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct RunningEvent {
-    /// KPROFILE_SOURCE.
-    pub id: u32,
+    /// KPROFILE_SOURCE; `None` for an event that the HAL has no number for.
+    pub id: Option<u32>,
     /// Name of the source, with the core type if the event has one.
     pub name: String,
     /// Core type of the processors on which it is counted, if it is not counted on all.
@@ -52,13 +53,13 @@ pub struct RunningSession {
 pub fn by_session(session_events: &[SessionEvent], sources: &Sources) -> Vec<RunningSession> {
     let mut sessions: Vec<RunningSession> = Vec::new();
     for session_event in session_events {
-        let SessionEvent { source, core_type, event, extra, .. } = *session_event;
-        let name = qualified(&sources.name_of(source, core_type, (event, extra)), core_type);
+        let Event { source, core_type, .. } = session_event.event;
+        let name = sources.event_name(&session_event.event);
         let event = RunningEvent {
-            id: session_event.source,
+            id: Source(source).number(),
             label: format!("{name}{}", event::suffix(session_event.modes)),
             name,
-            core_type: (session_event.core_type != 0).then(|| core_types::name(session_event.core_type)),
+            core_type: (core_type != 0).then(|| core_types::name(core_type)),
             modes: event::mode_letters(session_event.modes),
             processors: session_event.processors,
             first_processor: session_event.first_processor,

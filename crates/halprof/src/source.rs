@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use events::nearest;
 use pmu::Kind;
 use pmu::interval::IntervalRange;
-use protocol::{BRANCHES, CountRecord, EventRequest, InfoReply, SourceRecord};
+use pmu::source::RawEvent;
+use protocol::{BRANCHES, Event, EventRequest, InfoReply, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::core_types::{SourceOnType, numbers, qualified};
 use crate::errata::{self, SourceErratum};
 use crate::error_kind::ErrorKind;
-use crate::event::raw_event::{self, EncodedEvent, Notation};
+use crate::event::raw_event::{self, Notation};
 use crate::event::role::{self, Role};
 use crate::event::suggestions;
 use crate::event::{SourceName, suffix};
@@ -75,8 +76,8 @@ impl SourceError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct SourceInfo {
-    /// KPROFILE_SOURCE.
-    pub id: u32,
+    /// KPROFILE_SOURCE; `None` for an event that the HAL has no number for.
+    pub id: Option<u32>,
     /// Name in the HAL without `Profile`, a raw event in the notation of perf, or the number.
     pub name: String,
     /// Whether this machine supports it.
@@ -107,19 +108,17 @@ pub struct SourceInfo {
     /// A [`pmu::Support`].
     #[serde(skip)]
     pub support: u32,
-    /// [`EventRequest::event`](protocol::EventRequest::event).
+    /// The event: restricted to a core type if the name of the source is, and to counters if the driver does not know
+    /// those that count it.
     #[serde(skip)]
-    pub event: u64,
-    /// [`EventRequest::extra`](protocol::EventRequest::extra).
-    #[serde(skip)]
-    pub extra: u64,
+    pub event: Event,
 }
 
 impl From<&SourceRecord> for SourceInfo {
     fn from(record: &SourceRecord) -> Self {
         let supported = support::is_supported(record.support);
         Self {
-            id: record.source,
+            id: pmu::Source(record.source).number(),
             name: name(record),
             supported,
             reason: (!supported).then(|| support::sentence(record.support)),
@@ -134,8 +133,7 @@ impl From<&SourceRecord> for SourceInfo {
             running: record.running,
             errata: Vec::new(),
             support: record.support,
-            event: 0,
-            extra: 0,
+            event: Event::of(record.source),
         }
     }
 }
@@ -144,23 +142,25 @@ impl SourceInfo {
     /// Adds the errata of the processor, of its cores of a type or, for 0, of all.
     #[must_use]
     pub fn with_errata(self, info: &InfoReply, core_type: u32) -> Self {
-        Self { errata: errata::of_event(info, (self.id, self.event), &self.name, core_type), ..self }
+        Self { errata: errata::of_event(info, self.event.source, &self.name, core_type), ..self }
     }
 }
 
-/// The properties that are known without the driver. The driver checks at the start whether it supports the event.
-impl From<EncodedEvent> for SourceInfo {
-    fn from(event: EncodedEvent) -> Self {
-        let range = IntervalRange::of(event.source());
+/// A raw event, with the properties that are known without the driver. The driver checks at the start whether it
+/// supports the event.
+impl From<Event> for SourceInfo {
+    fn from(event: Event) -> Self {
+        let source = pmu::Source(event.source);
+        let range = IntervalRange::of(source);
         Self {
-            id: event.source().0,
-            name: event.to_string(),
+            id: source.number(),
+            name: Notation(event).to_string(),
             supported: true,
             reason: None,
             interval: range.default,
             minimum: range.minimum,
             maximum: range.maximum,
-            select: format::select(event.event.select()),
+            select: format::select(source.raw().map_or(0, RawEvent::select)),
             counters: Vec::new(),
             unlisted: false,
             precise_counters: Vec::new(),
@@ -168,15 +168,14 @@ impl From<EncodedEvent> for SourceInfo {
             running: 0,
             errata: Vec::new(),
             support: 0,
-            event: event.bits(),
-            extra: event.value(),
+            event,
         }
     }
 }
 
 fn name(record: &SourceRecord) -> String {
-    if let Some(event) = pmu::Source(record.source).raw() {
-        return Notation(event).to_string();
+    if pmu::Source(record.source).raw().is_some() {
+        return Notation(Event::of(record.source)).to_string();
     }
     let name = record.name();
     // Other characters could corrupt a table, a terminal or a line of CSV.
@@ -184,12 +183,9 @@ fn name(record: &SourceRecord) -> String {
     if plain { name.to_owned() } else { number_as_name(record.source) }
 }
 
-fn number_as_name(source: u32) -> String {
+fn number_as_name(source: u64) -> String {
     format!("{source:#04x}")
 }
-
-/// A raw event: source, core type, and what an [`EventRequest`] has in `event` and `extra`.
-type RawKey = (u32, u32, (u64, u64));
 
 /// What is remembered of a raw event that the user named.
 #[derive(Debug, Clone)]
@@ -203,8 +199,8 @@ struct Named {
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     list: Vec<SourceInfo>,
-    /// The raw events that the user named.
-    named: RefCell<BTreeMap<RawKey, Named>>,
+    /// The raw events that the user named, on any counters.
+    named: RefCell<BTreeMap<Event, Named>>,
 }
 
 impl Sources {
@@ -223,17 +219,32 @@ impl Sources {
     /// # Errors
     /// If no source has this name, or only another profile interface has it.
     pub fn find(&self, wanted: &SourceName) -> Result<SourceInfo, SourceError> {
-        let wanted = wanted.source();
-        if let Some(event) = raw(wanted) {
-            return Ok(SourceInfo::from(event));
+        let (wanted, core_type) = (wanted.source(), wanted.core_type());
+        let on_core_type = |source: SourceInfo| {
+            let event = Event { core_type, ..source.event };
+            SourceInfo { event, ..source }
+        };
+        if let SourceName::Raw(event) = wanted {
+            return Ok(on_core_type(SourceInfo::from(*event)));
         }
-        let matches = |source: &&SourceInfo| is_named(wanted, source.id, &source.name);
+        let matches = |source: &&SourceInfo| is_named(wanted, source.event.source, &source.name);
         // Two interfaces can use the same number: the supported source is preferred.
         let found = self.list.iter().filter(matches).max_by_key(|source| source.supported);
-        found.cloned().ok_or_else(|| {
+        found.cloned().map(on_core_type).ok_or_else(|| {
             let near = self.suggestions(wanted);
             in_other_interface(wanted).unwrap_or_else(|| SourceError::Unknown { given: wanted.to_string(), near })
         })
+    }
+
+    /// Returns the source of an event; `None` if the driver does not list its number.
+    #[must_use]
+    pub fn of_event(&self, event: Event) -> Option<SourceInfo> {
+        if pmu::Source(event.source).raw().is_some() {
+            return Some(SourceInfo::from(event));
+        }
+        // Two interfaces can use the same number: the supported source is preferred.
+        let of_number = self.list.iter().filter(|source| source.event.source == event.source);
+        of_number.max_by_key(|source| source.supported).map(|source| SourceInfo { event, ..source.clone() })
     }
 
     /// Returns the supported source with this role.
@@ -241,77 +252,57 @@ impl Sources {
         self.list.iter().find(|source| source.supported && role::of(&source.name) == Some(role))
     }
 
-    /// Remembers the name by which the user named a raw event of a core type, or of all with 0, and whether no other
-    /// event may have a general counter at the same time.
-    pub fn remember(&self, source: &SourceInfo, core_type: u32, alone: bool) {
-        let key = (source.id, core_type, (source.event, source.extra));
-        self.named.borrow_mut().insert(key, Named { name: source.name.clone(), alone });
+    /// Remembers the name by which the user named a raw event, and whether no other event may have a general counter at
+    /// the same time.
+    pub fn remember(&self, source: &SourceInfo, alone: bool) {
+        self.named.borrow_mut().insert(on_any_counter(source.event), Named { name: source.name.clone(), alone });
     }
 
-    fn remembered(&self, source: u32, core_type: u32, whole: (u64, u64)) -> Option<String> {
-        let named = self.named.borrow();
-        let found = named.get(&(source, core_type, whole)).or_else(|| named.get(&(source, 0, whole)));
+    fn remembered(&self, event: &Event) -> Option<String> {
+        let (named, event) = (self.named.borrow(), on_any_counter(*event));
+        let found = named.get(&event).or_else(|| named.get(&Event { core_type: 0, ..event }));
         found.map(|found| found.name.clone())
     }
 
     /// Returns whether no other event may have a general counter while this one counts.
-    pub fn is_alone(&self, event: &EventRequest) -> bool {
-        let key = (event.source, event.core_type, (event.event, event.extra));
-        self.named.borrow().get(&key).is_some_and(|named| named.alone)
+    pub fn is_alone(&self, event: &Event) -> bool {
+        self.named.borrow().get(&on_any_counter(*event)).is_some_and(|named| named.alone)
     }
 
-    /// Returns the name of a source that was refused. A refusal has only its number, so the name is that of the only
-    /// event with this number that the user named, if there is one.
-    pub fn refused_name(&self, source: u32) -> String {
+    /// Returns the name of a source that was refused. A refusal has no value of an extra register, so the name is that
+    /// of the only event of this source that the user named, if there is one.
+    pub fn refused_name(&self, source: u64) -> String {
         let named = self.named.borrow();
-        let mut of_number = named.iter().filter(|((number, ..), _)| *number == source).map(|(_, named)| &named.name);
-        match (of_number.next(), of_number.all(|_| false)) {
+        let mut of_source = named.iter().filter(|(event, _)| event.source == source).map(|(_, named)| &named.name);
+        match (of_source.next(), of_source.all(|_| false)) {
             (Some(name), true) => name.clone(),
-            _ => self.name(source),
+            _ => self.name_of(&Event::of(source)),
         }
     }
 
-    /// Returns the name of a source, or its number if the driver does not list it. [`BRANCHES`] is never listed.
-    pub fn name(&self, source: u32) -> String {
-        self.name_on(source, 0)
-    }
-
-    /// Returns the name of a source on a core type: the same event number can be two events.
-    pub fn name_on(&self, source: u32, core_type: u32) -> String {
-        if source == BRANCHES {
+    /// Returns the name of an event, or its number if the driver does not list it. [`BRANCHES`] is never listed. On
+    /// another core type the same encoding can be another event.
+    pub fn name_of(&self, event: &Event) -> String {
+        if event.source == BRANCHES {
             return BRANCHES_NAME.to_owned();
         }
-        if let Some(name) = self.remembered(source, core_type, (0, 0)) {
-            return name;
+        if pmu::Source(event.source).raw().is_some() {
+            return self.remembered(event).unwrap_or_else(|| Notation(*event).to_string());
         }
-        let found = self.find(&SourceName::Number(source));
-        found.map_or_else(|_| number_as_name(source), |source| source.name)
+        self.of_event(*event).map_or_else(|| number_as_name(event.source), |source| source.name)
     }
 
-    /// Returns the name of an event as requests and replies have it.
-    pub fn name_of(&self, source: u32, core_type: u32, (event, extra): (u64, u64)) -> String {
-        match EncodedEvent::from_bits(event, extra) {
-            Some(whole) => self.remembered(source, core_type, (event, extra)).unwrap_or_else(|| whole.to_string()),
-            None => self.name_on(source, core_type),
-        }
-    }
-
-    /// Returns the name of the event of a count.
+    /// Returns the name of an event, with its core type if it names one.
     #[must_use]
-    pub fn of_count(&self, record: &CountRecord) -> String {
-        self.name_of(record.source, record.core_type, (record.event, record.extra))
+    pub fn event_name(&self, event: &Event) -> String {
+        qualified(&self.name_of(event), event.core_type)
     }
 
-    /// Returns the source of an event, with its core type if it names one.
+    /// Returns the name, the modes and the counters of an event, as the user can type it: `BranchInstructions:u`.
     #[must_use]
-    pub fn event_name(&self, event: &EventRequest) -> String {
-        qualified(&self.name_of(event.source, event.core_type, (event.event, event.extra)), event.core_type)
-    }
-
-    /// Returns the source, the modes and the counters of an event, as the user can type it: `BranchInstructions:u`.
-    #[must_use]
-    pub fn label(&self, event: &EventRequest) -> String {
-        format!("{}{}", raw_event::narrowed(&self.event_name(event), event.counters), suffix(event.modes))
+    pub fn label(&self, request: &EventRequest) -> String {
+        let EventRequest { event, modes, .. } = request;
+        format!("{}{}", raw_event::narrowed(&self.event_name(event), event.counters), suffix(*modes))
     }
 
     /// Returns the names of the supported sources.
@@ -325,25 +316,21 @@ impl Sources {
     }
 }
 
-/// Returns whether the user named the source with this number and name.
+/// Returns whether the user named this source, which has this name.
 #[must_use]
-pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
+pub fn is_named(wanted: &SourceName, source: u64, name: &str) -> bool {
     match wanted.source() {
-        SourceName::Number(number) => id == *number,
+        SourceName::Number(number) => source == u64::from(*number),
         SourceName::Name(wanted) => normalized(name) == normalized(wanted),
-        SourceName::Raw(event) => event.source().0 == id,
+        SourceName::Raw(event) => event.source == source,
         // No source of the HAL has an extra register, and a core type does not stand before another.
         SourceName::Valued(..) | SourceName::OnCoreType(..) => false,
     }
 }
 
-/// Returns the raw event that the user named, in the notation of perf or by its source number.
-fn raw(wanted: &SourceName) -> Option<EncodedEvent> {
-    match wanted {
-        SourceName::Number(number) => pmu::Source(*number).raw().map(EncodedEvent::from),
-        SourceName::Name(_) | SourceName::Valued(..) | SourceName::OnCoreType(..) => None,
-        SourceName::Raw(event) => Some(*event),
-    }
+/// Returns the event without the counters that it is restricted to.
+const fn on_any_counter(event: Event) -> Event {
+    Event { counters: 0, ..event }
 }
 
 /// Returns the error for a source that only another profile interface has.
@@ -371,7 +358,7 @@ mod tests {
     use super::*;
 
     /// Returns the record of a source as the driver returns it.
-    fn record(source: u32, name: &str, support: u32) -> SourceRecord {
+    fn record(source: u64, name: &str, support: u32) -> SourceRecord {
         let mut bytes = [0; NAME_LENGTH];
         bytes[..name.len()].copy_from_slice(name.as_bytes());
         let name_length = u32::try_from(name.len()).unwrap();
@@ -391,9 +378,9 @@ mod tests {
         ]
     }
 
-    fn find(text: &str) -> Option<u32> {
+    fn find(text: &str) -> Option<u64> {
         let wanted = text.parse().ok()?;
-        Sources::new(&sources()).find(&wanted).ok().map(|source| source.id)
+        Sources::new(&sources()).find(&wanted).ok().map(|source| source.event.source)
     }
 
     #[test]
@@ -408,7 +395,7 @@ mod tests {
 
     #[test]
     fn the_name_branches_is_reserved_for_branches() {
-        assert_eq!(Sources::new(&sources()).name(BRANCHES), BRANCHES_NAME);
+        assert_eq!(Sources::new(&sources()).name_of(&Event::of(BRANCHES)), BRANCHES_NAME);
         assert_eq!(find(BRANCHES_NAME), None);
     }
 
@@ -417,15 +404,15 @@ mod tests {
         for name in ["Time", "Timer", "ProfileTime", "ProfileTimer", "0"] {
             assert_eq!(find(name), Some(0), "{name}");
         }
-        assert_eq!(Sources::new(&sources()).name(0), "Time");
+        assert_eq!(Sources::new(&sources()).name_of(&Event::of(0)), "Time");
     }
 
     #[test]
     fn a_number_of_two_interfaces_means_the_supported_source() {
         let both = [record(25, "FPDispatchedFPUOps", 1), record(25, "UnhaltedCoreCycles", 0)];
-        assert_eq!(Sources::new(&both).name(25), "UnhaltedCoreCycles");
+        assert_eq!(Sources::new(&both).name_of(&Event::of(25)), "UnhaltedCoreCycles");
         let swapped = [both[1], both[0]];
-        assert_eq!(Sources::new(&swapped).name(25), "UnhaltedCoreCycles");
+        assert_eq!(Sources::new(&swapped).name_of(&Event::of(25)), "UnhaltedCoreCycles");
     }
 
     #[test]
@@ -459,7 +446,7 @@ mod tests {
     #[test]
     fn a_name_with_special_characters_is_replaced_by_the_number() {
         for name in ["", "a,b", "a b", "\x1b[31m", "a\"b"] {
-            assert_eq!(Sources::new(&[record(9, name, 0)]).name(9), "0x09", "{name:?}");
+            assert_eq!(Sources::new(&[record(9, name, 0)]).name_of(&Event::of(9)), "0x09", "{name:?}");
         }
     }
 }

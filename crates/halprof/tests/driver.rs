@@ -89,11 +89,15 @@ fn a_text_names_events_and_their_modes() {
     ] {
         let events = driver.events(text, modes::USER, &ALL).unwrap();
         let [event] = &events[..] else { panic!("{text}: {events:?}") };
-        assert_eq!((event.name.as_str(), event.request.source, event.request.modes), (name, source, bits), "{text}");
+        assert_eq!(
+            (event.name.as_str(), event.request.event.source, event.request.modes),
+            (name, source, bits),
+            "{text}"
+        );
     }
     let raw = driver.events("cpu/event=0xd1,umask=0x20,counters=0x3/u", modes::BOTH, &ALL).unwrap();
     assert_eq!(raw[0].name, "cpu/event=0xd1,umask=0x20,counters=0x3/:u");
-    assert_eq!((raw[0].request.modes, raw[0].request.counters), (modes::USER, 3));
+    assert_eq!((raw[0].request.modes, raw[0].request.event.counters), (modes::USER, 3));
     let vendor = driver.events("mem_load_retired.l3_miss", modes::USER, &ALL).unwrap();
     assert_eq!(vendor[0].name, "MEM_LOAD_RETIRED.L3_MISS:u");
 }

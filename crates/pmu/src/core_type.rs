@@ -102,7 +102,7 @@ impl ArchitecturalEvents {
     #[must_use]
     pub fn contains(self, event: RawEvent) -> bool {
         let is_it = |(number, umask): &(u8, u8)| {
-            RawEvent::NONE.with_event((*number).into()).with_umask((*umask).into()) == event
+            RawEvent::new().with_event((*number).into()).with_umask((*umask).into()) == event
         };
         ARCHITECTURAL_EVENTS.iter().position(is_it).is_some_and(|index| self.0 >> index & 1 == 1)
     }

@@ -381,7 +381,7 @@ impl<'a> CpuCounters<'a> {
     pub fn source_of(self, table: Sources, state: CounterState) -> Option<ProfileSource> {
         let index = usize::from(state.event());
         let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index) };
-        self.raw.get(beyond)?.event().map(|event| ProfileSource::of_raw(event.raw()))
+        self.raw.get(beyond)?.event().map(ProfileSource::of_raw)
     }
 
     /// Returns the event select register of the [source](Self::source_of).

@@ -13,7 +13,7 @@ use simulation::SimMachine;
 const FACTS: &str = include_str!("facts/amd-events.csv");
 
 /// Sources whose unit exists under another meaning, by generation: ranges of their numbers.
-const CHANGED: [(&str, &[[u32; 2]]); 7] = [
+const CHANGED: [(&str, &[[u64; 2]]); 7] = [
     // "10h" has none.
     ("10h", &[]),
     // Bypasses are those of another queue.
@@ -114,7 +114,7 @@ fn data_cache_misses_of_family_15_select_their_unit() {
 }
 
 /// Unit mask and event of sources whose units the guides number in another way than those of the K8, by family.
-const RENUMBERED: [(u32, &[(u32, u64)]); 6] = [
+const RENUMBERED: [(u32, &[(u64, u64)]); 6] = [
     // Both memory controllers: hits, misses and conflicts; turnarounds of modules, to writes, to reads.
     (0x10, &[(0x94, 0x09E0), (0x95, 0x12E0), (0x96, 0x24E0), (0x9A, 0x09E3), (0x9B, 0x12E3), (0x9C, 0x24E3)]),
     // Turnarounds to writes, to reads, of modules; HyperTransport with addresses before data.

@@ -28,7 +28,7 @@ fn longest(choices: &[Vec<u8>], taken: u32) -> usize {
 
 #[test]
 fn no_choice_serves_more_events_than_the_one_taken() {
-    let event = (prop::sample::select(vec![2_u32, 6, 10, 19, 25, 26, 27, 28]), prop::option::of(any::<u8>()));
+    let event = (prop::sample::select(vec![2_u64, 6, 10, 19, 25, 26, 27, 28]), prop::option::of(any::<u8>()));
     let strategy = (1..=4_u8, 0..=0b1111_u32, any::<u32>(), prop::collection::vec(event, 1..8));
     let mut runner = super::placement::seed::runner("no_choice_serves_more_events", file!());
     runner
@@ -36,12 +36,13 @@ fn no_choice_serves_more_events_than_the_one_taken() {
             let machine = machine(general, fixed);
             let hal = Hal::new(machine.processor(0), 1).unwrap();
             let cpu_counters = hal.cpu_counters(ProcessorIndex::BOOT);
-            let state = |(source, _): &(u32, Option<u8>)| hal.state_for(Source(*source), false).unwrap().with_owner(1);
+            let state =
+                |(source, _): &(u64, Option<u8>)| hal.state_for(Source(*source), 0, false).unwrap().with_owner(1);
             for counter in (0..hal.interface().counters()).filter(|counter| taken >> counter & 1 == 1) {
                 cpu_counters.set(counter, CounterState::FREE.with_owner(2));
             }
             let within = |mask: Option<u8>| CounterSet::from_bits(mask.map_or(u64::MAX, u64::from));
-            let choice = |(source, mask): &(u32, Option<u8>)| {
+            let choice = |(source, mask): &(u64, Option<u8>)| {
                 hal.source_information(Source(*source)).unwrap().counters.and(within(*mask)).iter().collect()
             };
             let choices: Vec<Vec<u8>> = wanted.iter().map(choice).collect();

@@ -72,8 +72,8 @@ impl Bench {
     fn reserve_for(&self, interrupt: bool, counted: bool) -> u8 {
         // On Emon: instructions, core cycles, reference cycles, and branches, which no fixed counter counts.
         let sources = if self.is_intel() { [0x02, 0x13, 0x1B, 0x06].as_slice() } else { &[0x02] };
-        let reserve = |source: &u32| {
-            let state = self.hal.state_for(Source(*source), interrupt).unwrap();
+        let reserve = |source: &u64| {
+            let state = self.hal.state_for(Source(*source), 0, interrupt).unwrap();
             self.hal.reserve(ProcessorIndex::BOOT, state.with_owner(1).with_user(true).with_counted(counted))
         };
         let (mut fixed, mut any) = (sources.iter(), sources.iter().rev());

@@ -189,7 +189,7 @@ fn select_of_precise(source: &ProfileSource, microarchitecture: Microarchitectur
 #[test]
 fn a_raw_event_is_recorded_with_its_own_encoding_or_not_at_all() {
     use Microarchitecture::{Core2, GoldenCove, Skylake, Unknown};
-    let raw = |event, umask| RawEvent::NONE.with_event(event).with_umask(umask);
+    let raw = |event, umask| RawEvent::new().with_event(event).with_umask(umask);
     let records = |microarchitecture: Microarchitecture, event, format| {
         microarchitecture.records(&ProfileSource::of_raw(event), format)
     };

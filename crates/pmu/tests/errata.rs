@@ -7,7 +7,7 @@ use pmu::errata::named_sources::{self as errata, Cores};
 use x86_defs::cpuid::Signature;
 
 /// Returns the numbers of the errata of a source on a processor, and whether they concern efficient cores only.
-fn of(name: &str, source: u32) -> (Vec<&'static str>, bool) {
+fn of(name: &str, source: u64) -> (Vec<&'static str>, bool) {
     let [signature, ..] = cpuid_dumps::find(name).unwrap().cpuid().cpuid(1, 0);
     let errata: Vec<_> = errata::of_processor(Signature::from_bits(signature))
         .filter(|erratum| erratum.sources().any(|of| of.source == Source(source)))
@@ -18,9 +18,9 @@ fn of(name: &str, source: u32) -> (Vec<&'static str>, bool) {
 
 /// TotalIssues and InstructionsRetired, BranchInstructions and BranchInstructionsRetired, CacheMisses, LLCReference and
 /// LLCMisses by their numbers.
-const INSTRUCTIONS: [u32; 2] = [2, 26];
-const BRANCHES: [u32; 2] = [6, 30];
-const LAST_LEVEL: [u32; 3] = [10, 28, 29];
+const INSTRUCTIONS: [u64; 2] = [2, 26];
+const BRANCHES: [u64; 2] = [6, 30];
+const LAST_LEVEL: [u64; 3] = [10, 28, 29];
 
 #[test]
 fn the_errata_of_an_event_are_those_of_intels_event_files() {

@@ -106,12 +106,12 @@ fn hal(cpu: &ModelCpu) -> Option<Hal> {
 
 /// Tries what sessions with each source, and with an off-core response, will write. `check` gets each state.
 fn try_events(hal: &Hal, cpu: &ModelCpu, identity: &CpuIdentity, check: impl Fn(&str)) {
-    let offcore = RawEvent::NONE.with_event(0xB7).with_umask(0x01).full();
-    let offcore = hal.state_for_full(offcore.with_selector(Selector::OffcoreResponse as u8), 0x1_0001, false).ok();
+    let offcore = RawEvent::new().with_event(0xB7).with_umask(0x01).with_selector(Selector::OffcoreResponse as u8);
+    let offcore = hal.state_for(offcore.source(), 0x1_0001, false).ok();
     let has_extra = hal.first_accessed(ProcessorIndex::BOOT, RegisterGroup::OffcoreResponse, Phase::Write);
     let offcore = offcore.filter(|_| has_extra == Some(Ok(())));
     let with_interrupt = hal.interface().interrupts();
-    let state = |source: &u32| hal.state_for(Source(*source), with_interrupt).ok();
+    let state = |source: &u64| hal.state_for(Source(*source), 0, with_interrupt).ok();
     let sources = identity.expected.supported.iter().filter_map(state);
     for state in sources.chain(offcore) {
         let state = state.with_owner(1).with_user(true).with_kernel(true).with_interval(1_000);

@@ -28,8 +28,8 @@ fn initialized(cpu: &ModelCpu) -> Hal {
 }
 
 /// Reserves a counter for a source in both modes.
-fn reserved(hal: &Hal, source: u32) -> CounterSet {
-    let state = hal.state_for(Source(source), false).unwrap().with_owner(1).with_user(true);
+fn reserved(hal: &Hal, source: u64) -> CounterSet {
+    let state = hal.state_for(Source(source), 0, false).unwrap().with_owner(1).with_user(true);
     CounterSet::NONE.with(hal.reserve(ProcessorIndex::BOOT, state).unwrap())
 }
 
@@ -82,7 +82,7 @@ fn confined_counters_are_those_that_are_active() {
 /// IA32_FIXED_CTR_CTRL has a field of four bits for each fixed counter: OS, user, AnyThread and PMI.
 #[test]
 fn slots_count_in_the_modes_of_their_event_whatever_was_found() {
-    const SLOTS: RawEvent = RawEvent::NONE.with_event(0).with_umask(0x04);
+    const SLOTS: RawEvent = RawEvent::new().with_umask(0x04);
     for found in [0, 0b0001, 0b0011, 0b1011] {
         for (user, kernel) in [(true, false), (false, true), (true, true)] {
             let machine = SimMachine::named("ice-lake-1065g7", 1);
@@ -92,7 +92,7 @@ fn slots_count_in_the_modes_of_their_event_whatever_was_found() {
             let instructions = reserved(&hal, 6);
             hal.start(boot(cpu), instructions);
             let others = register(cpu, FIXED_CTR_CTRL) & 0xFFF;
-            let state = hal.state_for_full(SLOTS.full(), 0, false).unwrap();
+            let state = hal.state_for(SLOTS.source(), 0, false).unwrap();
             let state = state.with_owner(1).with_user(user).with_kernel(kernel);
             let slots = CounterSet::NONE.with(hal.reserve(ProcessorIndex::BOOT, state).unwrap());
             hal.start(boot(cpu), slots);

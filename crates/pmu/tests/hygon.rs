@@ -50,7 +50,7 @@ fn a_hygon_taken_for_amd_counts() {
     let cpu = machine.processor(0);
     simulation::access_first(&hal, cpu, 0);
     assert!(hal.initialize(boot(cpu)));
-    let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
+    let state = hal.state_for(Source(2), 0, false).unwrap().with_owner(1).with_user(true);
     let counter = hal.reserve(ProcessorIndex::BOOT, state).unwrap();
     hal.start(boot(cpu), CounterSet::NONE.with(counter));
     machine.run(0, Mode::User, &|selected| if selected.event == 0xC0 { 700 } else { 1 });

@@ -23,7 +23,7 @@ fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> Vec<u8> {
     simulation::access_first(hal, cpu, 0);
     assert!(hal.initialize(boot(cpu)));
     let counters = sources.iter().map(|source| {
-        let state = hal.state_for(*source, false).unwrap().with_owner(1).with_user(true).with_kernel(true);
+        let state = hal.state_for(*source, 0, false).unwrap().with_owner(1).with_user(true).with_kernel(true);
         hal.reserve(ProcessorIndex::BOOT, state).unwrap()
     });
     let counters: Vec<u8> = counters.collect();
@@ -44,7 +44,7 @@ fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
         let indexes = expected.counters + identity.metrics().map_or(0, |metrics| 1 + metrics);
         assert_eq!(hal.state_bytes(), 8 * usize::from(indexes), "{name}");
         let supported = hal.source_list().filter(|source| source.support == Support::Supported);
-        let supported: Vec<u32> = supported.map(|source| source.source.source.0).collect();
+        let supported: Vec<u64> = supported.map(|source| source.source.source.0).collect();
         match selection.interface {
             Kind::Emon | Kind::Amd64 => assert_eq!(supported, [&[0], expected.supported].concat(), "{name}"),
             Kind::Default => assert_eq!(supported, [0], "{name}"),
@@ -194,7 +194,7 @@ fn modes_are_counted_apart() {
         let (hal, cpu) = (hal(&machine), machine.processor(0));
         simulation::access_first(&hal, cpu, 0);
         hal.initialize(boot(cpu));
-        let base = hal.state_for(Source(2), false).unwrap().with_owner(1);
+        let base = hal.state_for(Source(2), 0, false).unwrap().with_owner(1);
         let [user, kernel] = [base.with_user(true), base.with_kernel(true)]
             .map(|state| hal.reserve(ProcessorIndex::BOOT, state).unwrap());
         hal.start(boot(cpu), [user, kernel].into_iter().collect());
@@ -225,7 +225,7 @@ fn a_counter_started_beside_others_leaves_them_undisturbed() {
         simulation::access_first(&hal, cpu, 0);
         hal.initialize(boot(cpu));
         let reserve = |owner| {
-            let state = hal.state_for(Source(2), false).unwrap().with_owner(owner).with_user(true);
+            let state = hal.state_for(Source(2), 0, false).unwrap().with_owner(owner).with_user(true);
             CounterSet::NONE.with(hal.reserve(ProcessorIndex::BOOT, state).unwrap())
         };
         let (first, second) = (reserve(1), reserve(2));

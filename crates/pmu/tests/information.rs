@@ -55,7 +55,7 @@ fn profile_time_has_a_range_of_its_own_on_every_interface() {
             assert_eq!(hal.set_profile_interval(wanted), Ok(used), "{identity}");
             assert_eq!(information(&hal, 0), Ok((0, 1, used)));
         }
-        assert_eq!(hal.state_for(Source::TIME, false), Err(HalError::NoCounter(Source::TIME)));
+        assert_eq!(hal.state_for(Source::TIME, 0, false), Err(HalError::NoCounter(Source::TIME)));
     }
 }
 
@@ -65,10 +65,11 @@ fn unknown_and_unsupported_sources_are_told_apart() {
     assert_eq!(information(&hal, 0x20), Err(HalError::UnknownSource(Source(0x20))));
     let unsupported = hal.source_list().find(|source| source.support != Support::Supported).unwrap();
     let source = unsupported.source.source;
-    assert_eq!(information(&hal, source.0), Ok((source.0, 0, 65_536)), "told, as not supported");
+    let number = source.number().unwrap();
+    assert_eq!(information(&hal, number), Ok((number, 0, 65_536)), "told, as not supported");
     let refused = Err(HalError::Unsupported(source, unsupported.support));
     assert_eq!(hal.set_interval(source, 5_000), refused);
-    assert_eq!(hal.state_for(source, false).map(|_| (0, 0)), refused);
+    assert_eq!(hal.state_for(source, 0, false).map(|_| (0, 0)), refused);
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn the_source_list_has_every_row_and_is_never_cut_within_one() {
             let whole = room.min(needed) / 12 * 12;
             for (told, source) in buffer[..whole].chunks(12).zip(hal.source_list()) {
                 let supported = u8::from(source.support == Support::Supported);
-                assert_eq!(entry(told), (source.source.source.0, supported, source.interval));
+                assert_eq!(entry(told), (source.source.source.number().unwrap(), supported, source.interval));
             }
             assert!(buffer[whole..].iter().all(|byte| *byte == 0xEE), "{identity}, {room} bytes");
         }

@@ -19,11 +19,11 @@ use crate::reservation::reserve_all;
 const ZENS: [&str; 5] = ["zen-1800x", "zen2-3600x", "zen3-5950x", "zen4-7700x", "zen5-9800x3d"];
 
 fn raw(event: u16, umask: u8) -> RawEvent {
-    RawEvent::NONE.with_event(event).with_umask(umask.into())
+    RawEvent::new().with_event(event).with_umask(umask.into())
 }
 
 fn flops(hal: &Hal, interval: u32) -> CounterState {
-    let state = hal.state_for(raw(3, 0xF).source(), interval != 0).unwrap().with_interval(interval);
+    let state = hal.state_for(raw(3, 0xF).source(), 0, interval != 0).unwrap().with_interval(interval);
     state.with_owner(1).with_user(true).with_counted(true)
 }
 
@@ -69,7 +69,7 @@ fn flops_are_counted_whole_and_the_odd_counter_is_given_back() {
         assert_eq!(free(), CounterSet::first(6), "{name}");
 
         // The counters are ordinary again.
-        let plain = hal.state_for(raw(0xC0, 0).source(), true).unwrap().with_interval(5_000).with_owner(1);
+        let plain = hal.state_for(raw(0xC0, 0).source(), 0, true).unwrap().with_interval(5_000).with_owner(1);
         let counters: Vec<u8> =
             (0..6).map(|_| hal.reserve(ProcessorIndex::BOOT, plain.with_user(true)).unwrap()).collect();
         hal.start(machine.current(0), counters.iter().copied().collect());
@@ -155,8 +155,8 @@ fn place(hal: &Hal, events: &[(u32, bool)], taken: u32) {
     for counter in CounterSet::from_bits((taken & 0x3F).into()).iter() {
         cpu_counters.set(counter, CounterState::FREE.with_owner(2));
     }
-    let plain = hal.state_for(raw(0xC2, 0).source(), false).unwrap().with_owner(1);
-    let pair = hal.state_for(raw(3, 1).source(), false).unwrap().with_owner(1);
+    let plain = hal.state_for(raw(0xC2, 0).source(), 0, false).unwrap().with_owner(1);
+    let pair = hal.state_for(raw(3, 1).source(), 0, false).unwrap().with_owner(1);
     let wanted: Vec<_> = events
         .iter()
         .map(|(mask, is_pair)| Wanted {

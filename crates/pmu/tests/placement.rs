@@ -45,7 +45,7 @@ fn encodings(generation: &Generation) -> BTreeMap<(u16, u8), (u32, u32)> {
 }
 
 fn raw(event: u16, umask: u8) -> RawEvent {
-    RawEvent::NONE.with_event(event).with_umask(umask.into())
+    RawEvent::new().with_event(event).with_umask(umask.into())
 }
 
 /// Reserves a counter while `taken` are in use, and frees it.
@@ -68,7 +68,7 @@ fn an_event_is_placed_on_a_counter_if_and_only_if_the_facts_list_the_counter() {
         let all = CounterSet::first(generation.general);
         for ((event, umask), (counters, _)) in encodings(generation) {
             hal.keep_raw(|_| false);
-            let Ok(state) = hal.state_for(raw(event, umask).source(), false) else {
+            let Ok(state) = hal.state_for(raw(event, umask).source(), 0, false) else {
                 if counters & all.bits() != 0 {
                     wrong.push(format!("{}: {event:#x}/{umask:#x} is refused", generation.name));
                 }
@@ -101,7 +101,7 @@ fn an_event_with_filters_is_placed_on_the_counters_of_its_own_row() {
             let event = raw(fact.event, umask).with_cmask(cmask).with_inv(inv).with_edge(edge);
             hal.keep_raw(|_| false);
             rows += 1;
-            let state = hal.state_for(event.source(), false).unwrap();
+            let state = hal.state_for(event.source(), 0, false).unwrap();
             let is_possible = |counter: &u8| {
                 let others = CounterSet::first(CounterSet::MOST).without(CounterSet::NONE.with(*counter));
                 placed(&hal, state.with_owner(1), others).is_some()
@@ -144,7 +144,7 @@ struct Bench {
 }
 
 /// Sources of the interface's table that fixed counters 0, 1 and 2 count, with event and unit mask.
-const FIXED: [(u32, u16, u8, u32); 3] = [(0x02, 0xC0, 0x00, 0), (0x13, 0x3C, 0x00, 1), (0x1B, 0x3C, 0x01, 2)];
+const FIXED: [(u64, u16, u8, u32); 3] = [(0x02, 0xC0, 0x00, 0), (0x13, 0x3C, 0x00, 1), (0x1B, 0x3C, 0x01, 2)];
 
 impl Bench {
     /// Returns the machine with a choice for each different set of counters, and `more` events of the facts.
@@ -160,7 +160,7 @@ impl Bench {
             for (source, event, umask, fixed) in FIXED {
                 let general = listed.get(&(event, umask)).map_or(!0, |(counters, _)| *counters) & all;
                 let general = if fixed == 2 { 0 } else { general };
-                let state = hal.state_for(Source(source), false).unwrap();
+                let state = hal.state_for(Source(source), 0, false).unwrap();
                 found.insert(general | 1 << fixed << generation.general, state);
             }
         }
@@ -173,9 +173,9 @@ impl Bench {
             if counters == 0 || !(is_new || is_more) {
                 continue;
             }
-            let Ok(state) = hal.state_for(raw.source(), false) else { continue };
+            let Ok(state) = hal.state_for(raw.source(), 0, false) else { continue };
             found.entry(counters).or_insert(state);
-            let sampled = hal.state_for(raw.source(), true).unwrap().with_precise(true);
+            let sampled = hal.state_for(raw.source(), 0, true).unwrap().with_precise(true);
             if precise != 0 {
                 found.entry(precise).or_insert(sampled);
             }
@@ -301,14 +301,14 @@ fn the_period_of_precise_instructions_is_a_multiple_of_64_on_broadwell() {
         let generation = INTEL.iter().find(|generation| generation.name == name).unwrap();
         let machine = generation.machine();
         let hal = Hal::new(machine.processor(0), 1).unwrap();
-        let state = hal.state_for(raw(event, umask).source(), true).unwrap().with_owner(1);
+        let state = hal.state_for(raw(event, umask).source(), 0, true).unwrap().with_owner(1);
         let safe = |interval| hal.with_safe_interval(ProcessorIndex::BOOT, state.with_interval(interval)).interval();
         assert_eq!([1, 64, 127, 191, 100_000, 100_032].map(safe), expected, "{name} {event:#x}/{umask:#x}");
         let counter = hal.reserve(ProcessorIndex::BOOT, state).unwrap();
         hal.set_counter_interval(ProcessorIndex::BOOT, counter, 100_000);
         assert_eq!(hal.cpu_counters(ProcessorIndex::BOOT).get(counter).interval(), expected[4], "{name}");
         // Both processors record TotalIssues by C0/01.
-        let named = hal.state_for(Source(2), true).unwrap().with_interval(100_000);
+        let named = hal.state_for(Source(2), 0, true).unwrap().with_interval(100_000);
         let safe = |state| hal.with_safe_interval(ProcessorIndex::BOOT, state).interval();
         let precise = if name == "broadwell" { 99_968 } else { 100_000 };
         assert_eq!([safe(named), safe(named.with_precise(true))], [100_000, precise], "{name}");

@@ -254,7 +254,7 @@ impl World<'_> {
             Step::Start { processor, source, modes, interrupt, counted } => {
                 let processor = processor % processors;
                 let interrupt = interrupt && self.hal.interface().interrupts();
-                let state = self.hal.state_for(sources[source], interrupt).unwrap().with_owner(1);
+                let state = self.hal.state_for(sources[source], 0, interrupt).unwrap().with_owner(1);
                 let state = state.with_user(modes & 1 != 0).with_kernel(modes & 2 != 0).with_counted(counted);
                 let Some(counter) = self.hal.reserve(ProcessorIndex::new(processor), state) else { return };
                 let (all, between) = self.ledger(processor, counter);
@@ -383,7 +383,7 @@ proptest! {
         let hal = Hal::new(cpu, 1).unwrap();
         simulation::access_first(&hal, cpu, 0);
         prop_assert!(hal.initialize(boot(cpu)));
-        let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
+        let state = hal.state_for(Source(2), 0, false).unwrap().with_owner(1).with_user(true);
         let counter = hal.reserve(ProcessorIndex::BOOT, state).unwrap();
         hal.start(boot(cpu), CounterSet::NONE.with(counter));
         let mut happened = 0;
@@ -413,7 +413,7 @@ proptest! {
         ]),
         interval in prop_oneof![4_096..10_000_u32, 0x7FFF_0000..=0x7FFF_FFFF_u32, 4_096..=0x7FFF_FFFF_u32],
         rounds in 1..4_u32,
-        source in prop::sample::select(vec![2_u32, 6]),
+        source in prop::sample::select(vec![2_u64, 6]),
     ) {
         let machine = SimMachine::named(name, 1);
         let cpu = machine.processor(0);
@@ -422,7 +422,7 @@ proptest! {
         simulation::access_first(&hal, cpu, 0);
         prop_assert!(hal.initialize(boot(cpu)));
         hal.set_interval(Source(source), interval).unwrap();
-        let state = hal.state_for(Source(source), true).unwrap().with_owner(1).with_user(true);
+        let state = hal.state_for(Source(source), 0, true).unwrap().with_owner(1).with_user(true);
         let reserved = hal.reserve(ProcessorIndex::BOOT, state).unwrap();
         let counter = CounterSet::NONE.with(reserved);
         hal.start(boot(cpu), counter);

@@ -39,7 +39,7 @@ fn rows(table: &'static str) -> Vec<(u64, &'static str, Option<u8>, u64)> {
 }
 
 fn as_in_the_seed(source: &ProfileSource) -> (u64, String, Option<u8>, u64) {
-    (source.source.0.into(), format!("Profile{}", source.name), source.ebx_bit, source.select)
+    (source.source.0, format!("Profile{}", source.name), source.ebx_bit, source.select)
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_zen_has_the_events_of_its_generation_and_reports_the_others_as_missing() {
         let interface = interface_of(name);
         let (mut had, mut without) = (Vec::new(), Vec::new());
         for row in interface.sources().iter() {
-            let entry = (u64::from(row.source.0), row.name, row.select);
+            let entry = (row.source.0, row.name, row.select);
             match interface.support(&row) {
                 Support::Supported => had.push(entry),
                 Support::NotOnThisFamily => without.push(entry),
@@ -145,15 +145,15 @@ fn every_select_asks_for_both_modes_and_for_nothing_that_enables() {
 }
 
 /// Source, event select and event mask on NetBurst (SDM Vol. 3B, tables of events).
-const NETBURST: [(u32, u64, u64); 6] =
+const NETBURST: [(u64, u64, u64); 6] =
     [(2, 0x02, 0x0001), (6, 0x06, 0x000F), (10, 0x0C, 0x0700), (11, 0x03, 0x0001), (19, 0x13, 1), (25, 0x13, 1)];
 
 /// Source and event select on P6.
-const P6: [(u32, u64); 8] =
+const P6: [(u64, u64); 8] =
     [(2, 0xC0), (6, 0xC4), (8, 0x45), (10, 0x24), (11, 0xC5), (19, 0x79), (21, 0x43), (25, 0x79)];
 
 /// Source and event select on Pentium.
-const PENTIUM: [(u32, u64); 7] = [(2, 0x16), (6, 0x12), (8, 0x29), (9, 0x0E), (13, 0x22), (20, 0x0C), (21, 0x28)];
+const PENTIUM: [(u64, u64); 7] = [(2, 0x16), (6, 0x12), (8, 0x29), (9, 0x0E), (13, 0x22), (20, 0x0C), (21, 0x28)];
 
 #[test]
 fn the_tables_of_the_old_interfaces_are_those_of_the_manuals_in_both_modes() {

@@ -38,8 +38,8 @@ impl Bench {
     }
 
     /// Reserves a counter for a source, if there is one.
-    fn reserve(&self, source: u32) -> Option<u8> {
-        let state = self.hal.state_for(Source(source), false).unwrap().with_owner(1).with_user(true);
+    fn reserve(&self, source: u64) -> Option<u8> {
+        let state = self.hal.state_for(Source(source), 0, false).unwrap().with_owner(1).with_user(true);
         self.hal.reserve(ProcessorIndex::BOOT, state)
     }
 

@@ -78,4 +78,22 @@ pub mod modes {
     pub const BOTH: u32 = USER | KERNEL;
     /// For a sampled event: sample by PEBS records.
     pub const PRECISE: u32 = 4;
+
+    const PRECISE_BOTH: u32 = PRECISE | BOTH;
+    const PRECISE_USER: u32 = PRECISE | USER;
+    const PRECISE_KERNEL: u32 = PRECISE | KERNEL;
+
+    /// Returns the suffix of an event in these modes, as users type it.
+    #[must_use]
+    pub const fn suffix(bits: u32) -> &'static str {
+        match bits {
+            BOTH => "",
+            USER => ":u",
+            KERNEL => ":k",
+            PRECISE_BOTH => ":p",
+            PRECISE_USER => ":up",
+            PRECISE_KERNEL => ":kp",
+            _ => ":?",
+        }
+    }
 }

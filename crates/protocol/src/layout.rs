@@ -61,18 +61,18 @@ layout! {
         status: u32,
         /// An [`ErrorCode`](crate::ErrorCode).
         cause: u32,
-        /// The source to which the error refers.
-        source: u32,
-        /// The processor to which the error refers.
-        processor: u32,
+        /// The [source](Event::source) to which the error refers.
+        source: u64,
         /// Details of the error or of the result.
         detail: [u64; 2],
+        /// The processor to which the error refers.
+        processor: u32,
         /// Number of records that follow.
         count: u32,
         /// Number of records available; more than `count` if the buffer was too short.
         total: u32,
         /// Zero.
-        reserved: u64,
+        reserved: u32,
     }
 
     /// Out: the versions of the driver.
@@ -173,26 +173,55 @@ layout! {
         hypervisor_vendor: [u8; 12],
     }
 
-    /// In: a source.
-    8 SourceRequest {
-        /// KPROFILE_SOURCE.
-        source: u32,
-        /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors that the reply describes; zero for all.
+    /// What is counted, and where. It says all that selects an event; what is done with it (modes, interval, group) is
+    /// said beside it.
+    ///
+    /// Events that general counters do not count alone have room here, because a source is one of two things, and the
+    /// extra value belongs to its kind. Fixed counter 0 as the only recorder of an event is a bit of `counters`, which
+    /// then has the numbers of fixed counters too; the operations of IBS are raw events of a [kind](Self::extra) of
+    /// their own, with the filter of the operation as their value; so are the filters of OMR, which a unit mask
+    /// selects, and those of branch stacks, whose value is LBR_SELECT.
+    #[derive(PartialOrd, Ord, Hash)]
+    24 Event {
+        /// KPROFILE_SOURCE of the HAL, [`BRANCHES`](crate::BRANCHES), or a raw event: the bits of
+        /// `pmu::source::RawEvent`, which has bit 63 set.
+        source: u64,
+        /// Value of the extra register of a raw event, which the driver checks; its bits say which kind of register.
+        /// Zero without one.
+        extra: u64,
+        /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and
+        /// never widens them. Zero for every counter that the driver knows to count it.
+        counters: u32,
+        /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors on which the event is counted; zero for all.
         core_type: u32,
     }
 
+    /// In: a source.
+    16 SourceRequest {
+        /// [`Event::source`].
+        source: u64,
+        /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors that the reply describes; zero for all.
+        core_type: u32,
+        /// Zero.
+        reserved: u32,
+    }
+
     /// In: a new interval of a source.
-    8 IntervalRequest {
-        /// KPROFILE_SOURCE.
-        source: u32,
+    16 IntervalRequest {
+        /// [`Event::source`].
+        source: u64,
         /// Events between two interrupts; for ProfileTime, units of 100 ns. Clamped to the range of the source.
         interval: u32,
+        /// Zero.
+        reserved: u32,
     }
 
     /// Out: a source.
-    136 SourceRecord {
-        /// KPROFILE_SOURCE.
-        source: u32,
+    144 SourceRecord {
+        /// [`Event::source`].
+        source: u64,
+        /// Value of the event select register, without enable and interrupt bits.
+        select: u64,
         /// A number of `pmu::Support`.
         support: u32,
         /// The current interval.
@@ -203,8 +232,6 @@ layout! {
         maximum: u32,
         /// The previous interval, in the reply to [`Code::SetInterval`](crate::Code::SetInterval).
         previous_interval: u32,
-        /// Value of the event select register, without enable and interrupt bits.
-        select: u64,
         /// Length of `name`, in bytes.
         name_length: u32,
         /// Number of processors that currently count it.
@@ -219,6 +246,8 @@ layout! {
         precise: u32,
         /// Core type that the record describes, as in the [`SourceRequest`].
         core_type: u32,
+        /// Zero.
+        reserved: u32,
     }
 
     /// Out: the processors of a core type. Only hybrids have them.
@@ -269,8 +298,8 @@ layout! {
 
     /// In: one event of a session.
     48 EventRequest {
-        /// KPROFILE_SOURCE.
-        source: u32,
+        /// The event.
+        event: Event,
         /// Bits of [`modes`](crate::modes).
         modes: u32,
         /// Number of events between two samples; zero if the event is only counted. For [`BRANCHES`](crate::BRANCHES):
@@ -279,21 +308,13 @@ layout! {
         /// Target number of samples per second and processor, to which the driver adjusts the interval; zero for a
         /// fixed interval.
         frequency: u32,
-        /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors on which the event is counted; zero for all.
-        core_type: u32,
-        /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and
-        /// never widens them. Zero for every counter that the driver knows to count it.
-        counters: u32,
-        /// The whole event, as bits of `pmu::source::FullEvent`: what `source` has no room for, and the selector of an
-        /// extra register. `source` then is the number that stands for it. Zero if `source` says all.
-        event: u64,
-        /// Value of the extra register, which the driver checks; zero without a selector.
-        extra: u64,
         /// Group of the event, a number of the client's choice: the events of a group are counted at the same time or
         /// not at all. Zero for an event by itself.
         group: u32,
         /// Bits of [`event_flags`](crate::event_flags).
         flags: u32,
+        /// Zero.
+        reserved: u32,
     }
 
     /// In: a session; [`DETACHED`](crate::DETACHED) selects all detached sessions.
@@ -337,28 +358,33 @@ layout! {
     }
 
     /// In: the session and the source to stop.
-    16 StopRequest {
+    24 StopRequest {
         /// The number that [`Code::Start`](crate::Code::Start) returned; [`DETACHED`](crate::DETACHED) selects all
         /// detached sessions.
         session: u64,
-        /// KPROFILE_SOURCE, or [`ALL_SOURCES`](crate::ALL_SOURCES).
-        source: u32,
-        /// [Core type](EventRequest::core_type) of the events to stop; zero for all.
+        /// [`Event::source`], or [`ALL_SOURCES`](crate::ALL_SOURCES).
+        source: u64,
+        /// [Core type](Event::core_type) of the events to stop; zero for all.
         core_type: u32,
+        /// Zero.
+        reserved: u32,
     }
 
     /// Out: the count of one event on one processor.
     208 CountRecord {
         /// Session.
         session: u64,
-        /// KPROFILE_SOURCE.
-        source: u32,
+        /// The event. Its core type is that of the processor, if the machine is a hybrid and a counter serves the
+        /// event; otherwise zero.
+        event: Event,
         /// Bits of [`modes`](crate::modes).
         modes: u32,
         /// Processor.
         processor: u32,
-        /// Index of the counter, or [`TIMER`](crate::TIMER).
+        /// Index of the counter, [`TIMER`](crate::TIMER) or [`BRANCH_STORE`](crate::BRANCH_STORE).
         counter: u32,
+        /// Index of the event in the request that started the session.
+        index: u32,
         /// Number of events since the start.
         count: u64,
         /// Time since the start, or since the processor was added, in units of 100 ns.
@@ -372,10 +398,6 @@ layout! {
         lost: u64,
         /// Number of overflows dropped because the processor had used up its budget.
         throttled: u64,
-        /// Core type of the processor, if the machine is a hybrid and a counter serves the source; otherwise zero.
-        core_type: u32,
-        /// Index of the event in the request that started the session.
-        index: u32,
         /// Zero, or the address of the first register of the count that another program changed: the count is
         /// disturbed.
         disturbed_register: u32,
@@ -387,10 +409,6 @@ layout! {
         disturbed_expected: u64,
         /// Time from the start until the change was found, in units of 100 ns.
         disturbed_at: u64,
-        /// [`EventRequest::event`].
-        event: u64,
-        /// [`EventRequest::extra`].
-        extra: u64,
         /// Part of `enabled`, without `asleep`, in which the event had a counter; less than the rest of `enabled` only
         /// if events take turns.
         running: u64,
@@ -492,8 +510,8 @@ layout! {
     56 SessionEvent {
         /// Session.
         session: u64,
-        /// KPROFILE_SOURCE.
-        source: u32,
+        /// The event.
+        event: Event,
         /// Bits of [`modes`](crate::modes).
         modes: u32,
         /// Process that started the session.
@@ -504,14 +522,8 @@ layout! {
         processors: u32,
         /// The first of these processors.
         first_processor: u32,
-        /// [Core type](EventRequest::core_type) of these processors; zero for all.
-        core_type: u32,
         /// Zero.
         reserved: u32,
-        /// [`EventRequest::event`].
-        event: u64,
-        /// [`EventRequest::extra`].
-        extra: u64,
     }
 }
 
@@ -521,20 +533,21 @@ impl StartHeader {
         Self { flags: 0, ring: 0, budget: 0, batch: 0, round: 0, reserved: 0, processors: ProcessorSet::EMPTY };
 }
 
+impl Event {
+    /// ProfileTime, for struct update syntax.
+    pub const TIME: Self = Self::of(0);
+
+    /// An event by its source alone.
+    #[must_use]
+    pub const fn of(source: u64) -> Self {
+        Self { source, extra: 0, counters: 0, core_type: 0 }
+    }
+}
+
 impl EventRequest {
-    /// A request with all fields zero, for struct update syntax.
-    pub const EMPTY: Self = Self {
-        source: 0,
-        modes: 0,
-        interval: 0,
-        frequency: 0,
-        core_type: 0,
-        counters: 0,
-        event: 0,
-        extra: 0,
-        group: 0,
-        flags: 0,
-    };
+    /// A request that counts ProfileTime in no mode, for struct update syntax.
+    pub const EMPTY: Self =
+        Self { event: Event::TIME, modes: 0, interval: 0, frequency: 0, group: 0, flags: 0, reserved: 0 };
 }
 
 impl SourceRecord {

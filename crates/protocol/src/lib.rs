@@ -25,9 +25,9 @@ pub use bits::{area, event_flags, flags, group_flags, group_state, modes};
 pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
 pub use error_code::{ErrorCode, ExtraInUse, RegisterFault, RegisterInUse};
 pub use layout::{
-    AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, GroupReply,
-    GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY,
-    MAX_GROUP, MAX_RING_BYTES, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING, ROUND, RegisterRecord,
+    AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, Event, EventRequest,
+    GroupReply, GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET,
+    MAX_FREQUENCY, MAX_GROUP, MAX_RING_BYTES, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING, ROUND, RegisterRecord,
     RegistersRequest, ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest,
     StartHeader, StopRequest,
 };
@@ -41,7 +41,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 15;
+pub const PROTOCOL_VERSION: u32 = 16;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";
@@ -56,7 +56,7 @@ pub const WIN32_NAME: &str = "\\\\.\\halprof";
 pub const MAX_EVENTS: usize = 64;
 
 /// In a [`StopRequest`]: every source of the session.
-pub const ALL_SOURCES: u32 = u32::MAX;
+pub const ALL_SOURCES: u64 = u64::MAX;
 
 /// As the index of the event in a record of a ring: every event that is sampled on the processor.
 pub const ALL_EVENTS: u32 = u32::MAX;
@@ -64,8 +64,11 @@ pub const ALL_EVENTS: u32 = u32::MAX;
 /// In a [`CountRecord`]: a timer serves the source, not a counter.
 pub const TIMER: u32 = u32::MAX;
 
+/// In a [`CountRecord`]: the Branch Trace Store of the processor serves the event, not a counter.
+pub const BRANCH_STORE: u32 = 0x7FFF_FFFF;
+
 /// As a source: every branch that a processor takes, recorded by its Branch Trace Store. It uses no counter.
-pub const BRANCHES: u32 = 0x7FFF_FFFF;
+pub const BRANCHES: u64 = 0x7FFF_FFFF;
 
 /// In an [`AnySample`]: the process or the thread is unknown.
 pub const UNKNOWN: u32 = u32::MAX;

@@ -8,6 +8,8 @@ pub mod security;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::layout::Event;
+
 /// Name of the provider. Tools that enable providers by name take it as `*Halprof`.
 pub const PROVIDER_NAME: &str = "Halprof";
 
@@ -79,16 +81,18 @@ impl EventId {
     pub const fn metadata(self) -> &'static [u8] {
         match self {
             Self::Sample => {
-                b"\x45\0\0Sample\0Time\0\x0AIP\0\x15Weight\0\x0ACookie\0\x15First\0\x15Count\0\x08Source\0\x08Cpu\0\x08\
-                  Mode\0\x08"
+                b"\x4C\0\0Sample\0Time\0\x0AIP\0\x15Weight\0\x0ACookie\0\x15First\0\x15Source\0\x15Extra\0\x15Count\0\x0A\
+                  Cpu\0\x08Mode\0\x08"
             }
-            Self::Lost => b"\x1C\0\0Lost\0Count\0\x0ASource\0\x08Cpu\0\x08",
-            Self::Throttled => b"\x21\0\0Throttled\0Count\0\x0ASource\0\x08Cpu\0\x08",
+            Self::Lost => b"\x23\0\0Lost\0Source\0\x15Extra\0\x15Count\0\x08Cpu\0\x08",
+            Self::Throttled => b"\x28\0\0Throttled\0Source\0\x15Extra\0\x15Count\0\x08Cpu\0\x08",
             Self::SessionStart => {
-                b"\x43\0\0SessionStart\0Session\0\x0ASource\0\x08Interval\0\x08Modes\0\x08CoreType\0\x08Name\0\x97\x23"
+                b"\x54\0\0SessionStart\0Session\0\x0ASource\0\x15Extra\0\x15Counters\0\x14CoreType\0\x08Interval\0\x08\
+                  Modes\0\x08Name\0\x97\x23"
             }
             Self::SessionStop => {
-                b"\x44\0\0SessionStop\0Session\0\x0ASamples\0\x0ALost\0\x0AThrottled\0\x0ASource\0\x08CoreType\0\x08"
+                b"\x55\0\0SessionStop\0Session\0\x0ASource\0\x15Extra\0\x15Counters\0\x14CoreType\0\x08Samples\0\x0A\
+                  Lost\0\x0AThrottled\0\x0A"
             }
         }
     }
@@ -118,10 +122,12 @@ payload! {
         cookie: u64,
         /// Cookie of the first sample.
         first: u64,
+        /// [`Event::source`].
+        source: u64,
+        /// [`Event::extra`].
+        extra: u64,
         /// Number of samples.
-        count: u32,
-        /// KPROFILE_SOURCE.
-        source: u32,
+        count: u64,
         /// CPU.
         cpu: u32,
         /// Mode of the last sample: 0 user, 1 kernel.
@@ -130,10 +136,12 @@ payload! {
 
     /// Payload of [`EventId::Lost`] and [`EventId::Throttled`].
     Loss {
+        /// [`Event::source`].
+        source: u64,
+        /// [`Event::extra`].
+        extra: u64,
         /// Number of overflows without a sample since the last such event of the same source on the same CPU.
-        count: u64,
-        /// KPROFILE_SOURCE.
-        source: u32,
+        count: u32,
         /// CPU.
         cpu: u32,
     }
@@ -142,30 +150,26 @@ payload! {
     SessionStart {
         /// Number of the session.
         session: u64,
-        /// KPROFILE_SOURCE.
-        source: u32,
+        /// The event.
+        event: Event,
         /// Events between two samples, or units of 100 ns; 0 if the event is only counted.
         interval: u32,
         /// Bits of [`modes`](crate::modes).
         modes: u32,
-        /// Core type of the CPUs, or 0 for all.
-        core_type: u32,
     }
 
     /// Payload of [`EventId::SessionStop`].
     SessionStop {
         /// Number of the session.
         session: u64,
+        /// The event.
+        event: Event,
         /// Number of samples on all CPUs.
         samples: u64,
         /// Number of lost samples.
         lost: u64,
         /// Number of overflows dropped because interrupts had used up their share of the time.
         throttled: u64,
-        /// KPROFILE_SOURCE.
-        source: u32,
-        /// Core type of the CPUs, or 0 for all.
-        core_type: u32,
     }
 }
 

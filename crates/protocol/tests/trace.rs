@@ -30,7 +30,7 @@ fn the_guid_is_that_of_the_name() {
 }
 
 /// In types of TraceLogging, with their sizes in bytes (TraceLoggingProvider.h).
-const TYPES: [(u8, usize); 3] = [(8, 4), (10, 8), (21, 8)];
+const TYPES: [(u8, usize); 4] = [(8, 4), (10, 8), (20, 4), (21, 8)];
 
 /// Takes the text before the next zero byte.
 fn take_text(bytes: &mut &'static [u8]) -> Option<&'static str> {

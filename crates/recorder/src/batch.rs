@@ -94,21 +94,14 @@ impl Buffers {
     }
 
     /// Fetches samples from the driver, in the order in which it returns them. Also returns whether the session is
-    /// stopped and has no more. Waits for `wait` unless the driver has many samples before, and for memory. `numbers`
-    /// are those of the session's events in a recording, in the order of the request: they replace the indexes.
+    /// stopped and has no more. Waits for `wait` unless the driver has many samples before, and for memory.
     ///
     /// # Errors
     /// If the driver does not answer.
-    pub fn fetch(
-        self: &Arc<Self>,
-        stream: &mut SampleStream,
-        wait: Duration,
-        numbers: &[u32],
-    ) -> Result<(Batch, bool), Error> {
+    pub fn fetch(self: &Arc<Self>, stream: &mut SampleStream, wait: Duration) -> Result<(Batch, bool), Error> {
         let mut buffer = self.take();
         let answer = stream.fetch(wait, buffer.bytes());
-        let mut batch = self.fill(buffer, answer.as_ref().map_or(0, |fetched| fetched.count));
-        batch.renumber(numbers);
+        let batch = self.fill(buffer, answer.as_ref().map_or(0, |fetched| fetched.count));
         Ok((batch, answer?.is_last))
     }
 
@@ -142,14 +135,6 @@ impl Buffer {
 }
 
 impl Batch {
-    /// Replaces the indexes of events in the records by `numbers`, by which the recording names them.
-    fn renumber(&mut self, numbers: &[u32]) {
-        for record in self.memory.iter_mut().skip(self.first).take(self.count) {
-            let number = usize::try_from(record.event()).ok().and_then(|index| numbers.get(index));
-            *record = number.map_or(*record, |number| record.with_event(*number));
-        }
-    }
-
     /// Returns the samples.
     #[must_use]
     pub fn records(&self) -> &[SampleRecord] {
@@ -190,22 +175,6 @@ mod tests {
             assert!(batch.records() == wanted, "{count}");
         }
         assert_eq!(buffers.held(), 0);
-    }
-
-    #[test]
-    fn an_event_has_the_number_of_its_index_and_what_concerns_all_has_none() {
-        let buffers = Buffers::new();
-        let indexes = [1, 0, 2, protocol::ALL_EVENTS];
-        for count in [indexes.len(), MIN_KEPT] {
-            let mut buffer = buffers.take();
-            for (index, record) in indexes.iter().cycle().zip(&mut buffer.0[1..=count]) {
-                *record = sample(4, 0).with_event(*index);
-            }
-            let mut batch = buffers.fill(buffer, count);
-            batch.renumber(&[0x13, 0x06]);
-            let numbers: Vec<u32> = batch.records().iter().take(4).map(SampleRecord::event).collect();
-            assert_eq!(numbers, [0x06, 0x13, 2, protocol::ALL_EVENTS]);
-        }
     }
 
     #[test]

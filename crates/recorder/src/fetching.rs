@@ -66,8 +66,6 @@ pub enum SampleReceiver {
 pub struct Fetcher {
     /// The samples.
     pub stream: SampleStream,
-    /// The number by which the recording names each event of the session, in the order of the request.
-    pub events: Vec<u32>,
     /// What receives the samples for the file, if one is written.
     pub receiver: Option<SampleReceiver>,
     /// The observer, if there is one.
@@ -88,7 +86,7 @@ impl Fetcher {
         while !self.state.is_abandoned.load(Ordering::Acquire) {
             let is_stopped = self.state.is_stopped.load(Ordering::Acquire);
             let wait = if is_stopped { Duration::ZERO } else { WAIT };
-            let (batch, is_last) = buffers.fetch(&mut self.stream, wait, &self.events)?;
+            let (batch, is_last) = buffers.fetch(&mut self.stream, wait)?;
             let count = batch.records().len() as u64;
             self.state.wakeups.fetch_add((!is_stopped).into(), Ordering::Relaxed);
             if is_stopped {

@@ -138,8 +138,6 @@ pub struct Recorder<'a, 'b> {
     /// For threads that are started later.
     sender: Sender<Event>,
     sightings: Arc<Sightings>,
-    /// The number by which the recording names each event of the session.
-    numbers: Vec<u32>,
     scanner: Option<JoinHandle<()>>,
     fetch_state: Arc<FetchState>,
     fetcher: Option<JoinHandle<()>>,
@@ -282,7 +280,6 @@ impl<'a, 'b> Recorder<'a, 'b> {
             events,
             sender,
             sightings,
-            numbers: numbers(session),
             scanner: Some(thread::spawn(move || scanner.run())),
             fetch_state: Arc::default(),
             fetcher: None,
@@ -319,7 +316,6 @@ impl<'a, 'b> Recorder<'a, 'b> {
         let file = self.file.as_ref().and_then(|file| file.sender.clone());
         let fetcher = Fetcher {
             stream,
-            events: self.numbers.clone(),
             receiver: match self.trace.as_ref().and_then(RunningTrace::input) {
                 Some(joiner) => Some(SampleReceiver::Joiner(joiner)),
                 None => file.map(SampleReceiver::File),
@@ -486,19 +482,12 @@ impl<'a> RecordedFile<'a> {
     }
 }
 
-/// Returns the number by which the file names each event of a session.
+/// Converts the final counts of a session for the file.
 #[must_use]
-pub fn numbers(session: &RecordedSession) -> Vec<u32> {
-    session.events.iter().map(|event| event.source).collect()
-}
-
-/// Converts the final counts of a session for the file, which names its events by `numbers`.
-#[must_use]
-pub fn counts(records: &[CountRecord], numbers: &[u32]) -> Vec<Count> {
+pub fn counts(records: &[CountRecord]) -> Vec<Count> {
     let count = |record: &CountRecord| {
-        let CountRecord { source, modes, processor, count, samples, lost, throttled, index, .. } = *record;
-        let source = numbers.get(index as usize).copied().unwrap_or(source);
-        Count { source, modes, processor, count, samples, lost, throttled, disturbed: disturbance::recorded(record) }
+        let CountRecord { index: event, processor, count, samples, lost, throttled, .. } = *record;
+        Count { event, processor, count, samples, lost, throttled, disturbed: disturbance::recorded(record) }
     };
     records.iter().map(count).collect()
 }

@@ -37,7 +37,7 @@ pub fn samples_per_second(events: &[EventRequest]) -> u64 {
 
 /// Returns how many records are expected of each processor in two seconds.
 fn expected(events: &[EventRequest]) -> u64 {
-    let of_event = |event: &EventRequest| match (event.frequency, event.source == Source::TIME.0) {
+    let of_event = |event: &EventRequest| match (event.frequency, event.event.source == Source::TIME.0) {
         (0, true) => SECONDS * u64::from(TIME_UNITS) / u64::from(event.interval.max(1)),
         (0, false) => UNKNOWN,
         (frequency, _) => SECONDS * u64::from(frequency),
@@ -51,15 +51,17 @@ const fn previous_power_of_two(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use protocol::Event;
+
     use super::*;
 
     fn event(frequency: u32, interval: u32) -> EventRequest {
-        EventRequest { source: 2, frequency, interval, ..EventRequest::EMPTY }
+        EventRequest { event: Event::of(2), frequency, interval, ..EventRequest::EMPTY }
     }
 
     #[test]
     fn a_ring_has_room_for_two_seconds_within_bounds() {
-        let time = EventRequest { source: Source::TIME.0, ..event(0, 10_000) };
+        let time = EventRequest { event: Event::TIME, ..event(0, 10_000) };
         for (events, processors, records) in [
             (vec![event(1_000, 65_536)], 8, 2_048),
             (vec![event(1_000, 65_536); 3], 8, 8_192),

@@ -1,7 +1,7 @@
 //! An event to sample, from its name to the request.
 
 use halprof::Driver;
-use halprof::event::{SampledEvent, resolve};
+use halprof::event::{EventName, SampledEvent, resolve};
 use halprof::source::SourceInfo;
 use pmu::Source;
 use protocol::{EventRequest, ProcessorSet};
@@ -14,14 +14,10 @@ const TIMER_UNIT: u32 = 10_000;
 
 /// An event as the user named it.
 pub struct RequestedEvent {
-    /// The source, or the event of the maker.
+    /// The source, or the event of the maker, on the counters that may count it.
     pub source: SourceInfo,
-    /// Number of the core type, or 0.
-    pub core_type: u32,
     /// [`protocol::modes`].
     pub modes: u32,
-    /// Counters that may count it, or 0.
-    pub counters: u32,
     /// Its interval, if it has a fixed one.
     pub interval: Option<u32>,
 }
@@ -32,45 +28,31 @@ impl RequestedEvent {
     /// # Errors
     /// If the machine does not have the event.
     pub fn of(sampled: &SampledEvent, processors: &ProcessorSet, connection: &Driver) -> Result<Vec<Self>, Error> {
-        let SampledEvent { event, interval } = sampled;
-        let found = resolve(&event.source, event.modes, processors, connection)?;
-        Ok(found
-            .into_iter()
-            .map(|found| Self {
-                source: found.source,
-                core_type: found.core_type,
-                modes: event.modes,
-                counters: if event.counters == 0 { found.counters } else { event.counters },
-                interval: *interval,
-            })
-            .collect())
+        let SampledEvent { event: EventName { source, modes, counters, .. }, interval } = sampled;
+        let requested = |mut found: SourceInfo| {
+            if *counters != 0 {
+                found.event.counters = *counters;
+            }
+            Self { source: found, modes: *modes, interval: *interval }
+        };
+        Ok(resolve(source, *modes, processors, connection)?.into_iter().map(requested).collect())
     }
 
     /// Returns the request for the event. An interval that the user named is fixed; otherwise, it is adjusted to
     /// `frequency`. The interval of a timer is a whole number of milliseconds and is never adjusted.
     #[must_use]
     pub fn request(&self, frequency: u32) -> EventRequest {
-        let Self { source, core_type, modes, counters, interval } = self;
-        if source.id == Source::TIME.0 {
-            let wanted = interval.unwrap_or_else(|| TIME_UNITS / frequency.max(1));
-            let interval = wanted.clamp(source.minimum, source.maximum).next_multiple_of(TIMER_UNIT);
-            let [core_type, modes, counters] = [*core_type, *modes, *counters];
-            return EventRequest { source: source.id, modes, interval, core_type, counters, ..EventRequest::EMPTY };
-        }
+        let Self { source, modes, interval } = self;
+        let range = source.minimum..=source.maximum;
+        let clamp = |wanted: u32| wanted.max(*range.start()).min(*range.end());
         let (interval, frequency) = match interval {
-            Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
+            _ if source.event.source == Source::TIME.0 => {
+                let wanted = interval.unwrap_or_else(|| TIME_UNITS / frequency.max(1));
+                (clamp(wanted).next_multiple_of(TIMER_UNIT), 0)
+            }
+            Some(interval) => (clamp(*interval), 0),
             None => (source.interval, frequency),
         };
-        EventRequest {
-            source: source.id,
-            modes: *modes,
-            interval,
-            frequency,
-            core_type: *core_type,
-            counters: *counters,
-            event: source.event,
-            extra: source.extra,
-            ..EventRequest::EMPTY
-        }
+        EventRequest { event: source.event, modes: *modes, interval, frequency, ..EventRequest::EMPTY }
     }
 }

@@ -118,12 +118,9 @@ impl Outcome {
     /// Returns the warning about samples that other programs disturbed; `None` if none were found.
     #[must_use]
     pub fn disturbance_warning(&self) -> Option<String> {
-        let name = |source| {
-            let event = self.events.iter().find(|event| event.source == source);
-            event.map_or_else(|| format!("{source:#x}"), |event| event.name.clone())
-        };
         let marks = self.summary.counts.iter().filter_map(|count| {
-            Some((name(count.source), count.processor, Disturbance::of_recorded(count.disturbed.as_ref()?)))
+            let name = self.events.get(count.event as usize)?.name.clone();
+            Some((name, count.processor, Disturbance::of_recorded(count.disturbed.as_ref()?)))
         });
         let marks: Vec<_> = marks.collect();
         disturbance::warning(marks.iter().map(|(name, processor, one)| (name.clone(), *processor, one)))
@@ -268,10 +265,9 @@ impl Sampling<'_> {
             (End::Interrupted | End::NoMoreSamples, Some(child)) => wait_for_end(child, system),
             (End::Interrupted | End::NoMoreSamples, None) => None,
         };
-        let numbers = crate::numbers(&session);
         let mut summary = Summary {
             elapsed: u64::try_from(elapsed.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(u64::MAX),
-            counts: crate::counts(&records, &numbers),
+            counts: crate::counts(&records),
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
             kept: None,
@@ -351,22 +347,6 @@ pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }
 
-/// Returns whether another event of the session has the number of this one, and differs in what the number does not
-/// say.
-#[must_use]
-pub fn shares_number(event: &EventRequest, events: &[EventRequest]) -> bool {
-    events.iter().any(|other| other.source == event.source && (other.event, other.extra) != (event.event, event.extra))
-}
-
-/// Returns the number by which a recording names an event: its KPROFILE_SOURCE, or a number of its own if it
-/// [shares](shares_number) that.
-fn number_in_recording(events: &[EventRequest], index: usize) -> u32 {
-    /// No source has a number from this on, except [`protocol::ALL_EVENTS`].
-    const FIRST_OWN: u32 = 0xFFFF_0000;
-    let Some(event) = events.get(index) else { return protocol::ALL_EVENTS };
-    if shares_number(event, events) { FIRST_OWN | u32::try_from(index).unwrap_or_default() } else { event.source }
-}
-
 fn session_block(
     plan: &SamplingPlan,
     processors: Vec<u32>,
@@ -378,13 +358,13 @@ fn session_block(
     let sources = connection.sources()?;
     let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let event = |(index, event): (usize, &EventRequest)| RecordedEvent {
-        source: number_in_recording(events, index),
-        name: sources.name_of(event.source, event.core_type, (event.event, event.extra)),
-        modes: event.modes,
-        interval: event.interval,
-        frequency: event.frequency,
-        core_type: event.core_type,
+    let event = |request: &EventRequest| RecordedEvent {
+        source: request.event.source,
+        name: sources.name_of(&request.event),
+        modes: request.modes,
+        interval: request.interval,
+        frequency: request.frequency,
+        core_type: request.event.core_type,
     };
     let core_type = |one: &CoreTypeInfo| CoreTypeProcessors {
         core_type: one.number,
@@ -402,7 +382,7 @@ fn session_block(
         core_types: connection.core_types()?.iter().map(core_type).collect(),
         processors,
         batch: if events.iter().any(is_precise) { header.batch.max(1) } else { 0 },
-        events: events.iter().enumerate().map(event).collect(),
+        events: events.iter().map(event).collect(),
         part: 0,
     })
 }

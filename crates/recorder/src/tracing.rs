@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
+use protocol::{Event, EventRequest};
 use stacks::{CallGraph, Joiner, Limits, StackCounts, StackItem};
 
 use super::Output;
@@ -32,6 +33,7 @@ pub struct Tracing {
 
 struct Joined {
     graph: CallGraph,
+    requested: Vec<Event>,
     sender: Sender<Input>,
     input: Receiver<Input>,
 }
@@ -58,15 +60,21 @@ pub struct TraceResult {
 }
 
 impl Tracing {
-    /// Starts a session whose events are joined with samples, or written to the file of the plan.
+    /// Starts a session whose events are joined with samples of these requests, or written to the file of the plan.
     ///
     /// # Errors
     /// If Windows does not start the session.
-    pub fn start(system: &dyn System, plan: &TracePlan, graph: CallGraph) -> Result<Self, TraceError> {
+    pub fn start(
+        system: &dyn System,
+        plan: &TracePlan,
+        graph: CallGraph,
+        requests: &[EventRequest],
+    ) -> Result<Self, TraceError> {
         let sightings = Arc::<Sightings>::default();
         let (sender, input) = mpsc::channel();
         let session = system.trace(plan, sink(sender.clone(), Arc::clone(&sightings)))?;
-        let joined = plan.file.is_none().then_some(Joined { graph, sender, input });
+        let requested = requests.iter().map(|request| request.event).collect();
+        let joined = plan.file.is_none().then_some(Joined { graph, requested, sender, input });
         Ok(Self { session, joined, file: plan.file.clone(), sightings })
     }
 
@@ -78,8 +86,8 @@ impl Tracing {
     /// Begins to join samples for the file of a recording with this clock.
     pub(super) fn run(self, clock: u64, file: Option<Sender<Output>>) -> RunningTrace {
         let Self { session, joined, file: trace_file, sightings } = self;
-        let thread = joined.map(|Joined { graph, sender, input }| {
-            let joiner = Joiner::new(graph, Limits::default(), clock);
+        let thread = joined.map(|Joined { graph, requested, sender, input }| {
+            let joiner = Joiner::new(graph, Limits::default(), requested, clock);
             let join_thread = JoinThread { input, joiner, file, budget: Budget::new(MAX_HELD) };
             (sender, thread::spawn(move || join_thread.run()))
         });

@@ -75,9 +75,9 @@ pub struct RecordedSession {
     /// The core types of a hybrid; empty for other machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub core_types: Vec<CoreTypeProcessors>,
-    /// The sampled events.
+    /// The sampled events. Samples and counts name them by their index here.
     pub events: Vec<RecordedEvent>,
-    /// Number of this part of the recording, from 1; 0 at its start, and before version 4 of the format.
+    /// Number of this part of the recording, from 1; 0 at its start.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
 }
@@ -99,9 +99,9 @@ pub struct CoreTypeProcessors {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedEvent {
-    /// KPROFILE_SOURCE.
-    pub source: u32,
-    /// Name in the HAL without the prefix `Profile`.
+    /// [`protocol::Event::source`].
+    pub source: u64,
+    /// Name in the HAL without the prefix `Profile`, or the name of a raw event.
     #[serde(deserialize_with = "text::one")]
     pub name: String,
     /// Bits of [`protocol::modes`], with [`PRECISE`](protocol::modes::PRECISE) if the processor itself recorded the
@@ -128,8 +128,8 @@ const fn is_zero(number: &u32) -> bool {
 pub struct Process {
     /// Process ID, or [`KERNEL`].
     pub id: u32,
-    /// Time of its creation in units of [`Session::clock`]; `None` if it is unknown, and before version 4 of the
-    /// format. Windows gives the ID of a process that has ended to another one, which has another time.
+    /// Time of its creation in units of [`Session::clock`]; `None` if it is unknown.
+    /// Windows gives the ID of a process that has ended to another one, which has another time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<u64>,
     /// File name of the program; empty if Windows does not report it.
@@ -212,7 +212,7 @@ pub struct Summary {
     pub interrupted_by_user: bool,
     /// Exit code of the command; `None` if no command was run or it did not end the recording.
     pub exit_code: Option<i32>,
-    /// What was kept of a recording with a limit; `None` if nothing was removed, and before version 4 of the format.
+    /// What was kept of a recording with a limit; `None` if nothing was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
 }
@@ -239,10 +239,8 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
-    /// KPROFILE_SOURCE.
-    pub source: u32,
-    /// Bits of [`protocol::modes`].
-    pub modes: u32,
+    /// Index of the event in [`RecordedSession::events`].
+    pub event: u32,
     /// Processor.
     pub processor: u32,
     /// Events.
@@ -254,8 +252,7 @@ pub struct Count {
     pub lost: u64,
     /// Overflows dropped because the processor had used up its interrupt budget.
     pub throttled: u64,
-    /// What another program changed in the registers of the count; `None` if nothing was found changed, and before
-    /// version 3 of the format.
+    /// What another program changed in the registers of the count; `None` if nothing was found changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,
 }

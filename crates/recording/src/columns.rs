@@ -9,7 +9,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use crate::column::{Columns, put, put_values, unzigzag, zigzag};
 use crate::error::BlockError;
-use crate::frame::{FIRST_WITH_STACKS, MAX_COLUMNS, MAX_SAMPLES, SamplesHead};
+use crate::frame::{MAX_COLUMNS, MAX_SAMPLES, SamplesHead};
 use crate::stack::StackId;
 use crate::tree::Numbers;
 
@@ -234,33 +234,8 @@ pub struct SampleColumns {
 }
 
 impl SampleColumns {
-    /// Returns the columns of records, for files of versions that have none.
-    pub(crate) fn of_records(records: &[SampleRecord]) -> Self {
-        let rows = <[Row]>::ref_from_bytes(records.as_bytes()).unwrap_or_default();
-        let mut indexes: FxHashMap<SamplePlace, u32> = FxHashMap::default();
-        let mut places = Vec::new();
-        let place = rows.iter().map(|row| {
-            let place = SamplePlace::of(row, StackId::NOT_RECORDED.number());
-            *indexes.entry(place).or_insert_with(|| {
-                places.push(place.record());
-                u32::try_from(places.len() - 1).unwrap_or(u32::MAX)
-            })
-        });
-        let place = place.collect();
-        let last = |row: &Row| if is_branch(row.kind) { 0 } else { row.last };
-        Self {
-            stacks: vec![StackId::NOT_RECORDED; places.len()],
-            places,
-            place,
-            processor: rows.iter().map(|row| row.processor).collect(),
-            time: rows.iter().map(|row| row.time).collect(),
-            number: rows.iter().map(|row| row.number).collect(),
-            last: rows.iter().map(last).collect(),
-        }
-    }
-
     /// Decodes the payload of a block. A wrong payload cannot make it allocate more than a valid one.
-    pub(crate) fn decode(head: &SamplesHead, frame: &[u8], version: u32, numbers: Numbers) -> Result<Self, BlockError> {
+    pub(crate) fn decode(head: &SamplesHead, frame: &[u8], numbers: Numbers) -> Result<Self, BlockError> {
         let [count, places, length] = [head.samples, head.places, head.columns].map(|number| number as usize);
         if !(1..=MAX_SAMPLES).contains(&count) || !(1..=count).contains(&places) || length > MAX_COLUMNS {
             return Err(BlockError::Columns);
@@ -269,10 +244,7 @@ impl SampleColumns {
         let decompressed = decompressed.map_err(BlockError::Compression)?;
         let mut columns = Columns(&decompressed);
         let place_records = decode_places(&mut columns, places)?;
-        let stacks = match version {
-            FIRST_WITH_STACKS.. => decode_stacks(&mut columns, places, numbers)?,
-            _ => vec![StackId::NOT_RECORDED; places],
-        };
+        let stacks = decode_stacks(&mut columns, places, numbers)?;
         let processor: Vec<u32> = columns.take_as(count)?;
         let place: Vec<u32> = columns.take_as(count)?;
         let mut time = columns.take(count)?;

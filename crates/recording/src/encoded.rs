@@ -4,12 +4,12 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::RangeInclusive;
 
 use protocol::SampleRecord;
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::FromBytes;
 
 use crate::block::{Block, Methods, Process, RecordedSession, Summary};
 use crate::columns::SampleColumns;
 use crate::error::{BlockError, ReadError};
-use crate::frame::{BlockHeader, FIRST_WITH_COLUMNS, SamplesHead, StacksHead};
+use crate::frame::{BlockHeader, SamplesHead, StacksHead};
 use crate::stack::StackId;
 use crate::tree::{Numbers, StackNodes};
 
@@ -41,7 +41,6 @@ impl EncodedBlock {
             Self::Process(process) => Block::Process(process),
             Self::Methods(methods) => Block::Methods(methods),
             Self::Stacks(stacks) => Block::Stacks(stacks.decode()?),
-            Self::Samples(samples) if !samples.has_columns() => Block::Samples(samples.decode()?),
             Self::Samples(samples) => samples.columns()?.into(),
             Self::Summary(summary) => Block::Summary(summary),
         })
@@ -53,7 +52,6 @@ impl EncodedBlock {
 pub struct EncodedSamples {
     /// Offset of the block in the file.
     pub(crate) offset: u64,
-    pub(crate) version: u32,
     pub(crate) header: BlockHeader,
     pub(crate) payload: Vec<u8>,
     /// The call stacks before the block.
@@ -64,7 +62,6 @@ pub struct EncodedSamples {
 #[derive(Debug, Clone, Copy)]
 pub struct SamplesPosition {
     offset: u64,
-    version: u32,
     header: BlockHeader,
     numbers: Numbers,
 }
@@ -75,12 +72,12 @@ impl SamplesPosition {
     /// # Errors
     /// If the file cannot be read, or has become shorter.
     pub fn read(self, input: &mut (impl Read + Seek)) -> Result<EncodedSamples, ReadError> {
-        let Self { offset, version, header, numbers } = self;
+        let Self { offset, header, numbers } = self;
         let mut payload = vec![0; header.length as usize];
         let start = SeekFrom::Start(offset + size_of::<BlockHeader>() as u64);
         let read = input.seek(start).and_then(|_| input.read_exact(&mut payload));
         read.map_err(|cause| ReadError::Read { offset, cause })?;
-        Ok(EncodedSamples { offset, version, header, payload, numbers })
+        Ok(EncodedSamples { offset, header, payload, numbers })
     }
 }
 
@@ -126,8 +123,8 @@ impl EncodedSamples {
     /// Returns where the block is in the file.
     #[must_use]
     pub const fn position(&self) -> SamplesPosition {
-        let Self { offset, version, header, numbers, .. } = *self;
-        SamplesPosition { offset, version, header, numbers }
+        let Self { offset, header, numbers, .. } = *self;
+        SamplesPosition { offset, header, numbers }
     }
 
     /// Returns the samples.
@@ -135,12 +132,7 @@ impl EncodedSamples {
     /// # Errors
     /// If the block is damaged.
     pub fn decode(&self) -> Result<Vec<SampleRecord>, ReadError> {
-        self.checked(|| {
-            if !self.has_columns() {
-                return self.records();
-            }
-            Ok(self.decode_columns()?.records().collect())
-        })
+        Ok(self.columns()?.records().collect())
     }
 
     /// Returns the samples and their call stacks.
@@ -159,17 +151,9 @@ impl EncodedSamples {
     /// If the block is damaged.
     pub fn columns(&self) -> Result<SampleColumns, ReadError> {
         self.checked(|| {
-            if !self.has_columns() {
-                return Ok(SampleColumns::of_records(&self.records()?));
-            }
-            self.decode_columns()
+            let (head, frame) = self.head()?;
+            SampleColumns::decode(&head, frame, self.numbers)
         })
-    }
-
-    /// Returns whether the file has columns, as from version 4 on, or [`columns`](Self::columns) makes them.
-    #[must_use]
-    pub const fn has_columns(&self) -> bool {
-        self.version >= FIRST_WITH_COLUMNS
     }
 
     /// Returns the earliest and the latest time of the samples, which columns need not be decoded for; `None` if there
@@ -179,12 +163,8 @@ impl EncodedSamples {
     /// If the block is damaged.
     pub fn times(&self) -> Result<Option<RangeInclusive<u64>>, ReadError> {
         self.checked(|| {
-            if self.has_columns() {
-                let (head, _) = self.head()?;
-                return Ok((head.samples > 0).then_some(head.earliest..=head.latest));
-            }
-            let times = self.records()?.into_iter().map(|record| record.time()..=record.time());
-            Ok(times.reduce(|all, one| *all.start().min(one.start())..=*all.end().max(one.end())))
+            let (head, _) = self.head()?;
+            Ok((head.samples > 0).then_some(head.earliest..=head.latest))
         })
     }
 
@@ -198,22 +178,6 @@ impl EncodedSamples {
 
     fn checked<T>(&self, decode: impl FnOnce() -> Result<T, BlockError>) -> Result<T, ReadError> {
         checked(&self.header, &self.payload, self.offset, decode)
-    }
-
-    fn records(&self) -> Result<Vec<SampleRecord>, BlockError> {
-        let mut samples = vec![SampleRecord::new_zeroed(); self.payload.len() / size_of::<SampleRecord>()];
-        // `Reader::check` made sure that the payload is an array of records.
-        let fills = samples.as_mut_bytes().len() == self.payload.len();
-        if !fills {
-            return Err(BlockError::PartialSample(self.header.length));
-        }
-        samples.as_mut_bytes().copy_from_slice(&self.payload);
-        Ok(samples)
-    }
-
-    fn decode_columns(&self) -> Result<SampleColumns, BlockError> {
-        let (head, frame) = self.head()?;
-        SampleColumns::decode(&head, frame, self.version, self.numbers)
     }
 
     /// Returns the start of the payload of columns, and the rest.

@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::frame::{FORMAT_VERSION, OLDEST_VERSION};
+use crate::frame::FORMAT_VERSION;
 
 /// Why no more blocks can be read. The blocks that were read before are complete and their checksums are correct.
 #[derive(Debug, Error)]
@@ -22,9 +22,7 @@ pub enum ReadError {
     #[error("the file is not a recording")]
     NotARecording,
     /// The recording has another version of the format.
-    #[error(
-        "the recording has format version {file}, but this program reads versions {OLDEST_VERSION} to {FORMAT_VERSION}"
-    )]
+    #[error("the recording has format version {file}, but this program reads version {FORMAT_VERSION}")]
     Version {
         /// Version of the file.
         file: u32,
@@ -80,9 +78,6 @@ pub enum BlockError {
         /// Maximum size of the payload in bytes.
         max: usize,
     },
-    /// The size of the payload is not a multiple of the size of a sample.
-    #[error("{0} bytes are not a whole number of samples")]
-    PartialSample(u32),
     /// The checksum of the numbers at the start of a sample block is wrong, or they are incomplete.
     #[error("the start of the block of samples is invalid")]
     SamplesHead,

@@ -1,19 +1,9 @@
 //! Layouts of the file header and of block headers.
 
-use protocol::SampleRecord;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the file format; any change of layout or meaning increments it.
-pub const FORMAT_VERSION: u32 = 5;
-
-/// Oldest version that can still be read. Version 2 has neither core types nor disturbed counts.
-pub const OLDEST_VERSION: u32 = 2;
-
-/// First version with samples in columns. Earlier ones have the records as the driver returned them.
-pub const FIRST_WITH_COLUMNS: u32 = 4;
-
-/// First version with call stacks, which are a column of samples.
-pub const FIRST_WITH_STACKS: u32 = 5;
+pub const FORMAT_VERSION: u32 = 6;
 
 /// Maximum number of samples in a block.
 pub const MAX_SAMPLES: usize = 1 << 16;
@@ -138,7 +128,7 @@ impl BlockHeader {
     /// Creates the header of a block with a payload of these parts; `None` if it is too long for its kind.
     pub fn new(kind: BlockKind, number: u64, payload: [&[u8]; 2]) -> Option<Self> {
         let length: usize = payload.iter().map(|part| part.len()).sum();
-        let max = kind.max_payload(FORMAT_VERSION);
+        let max = kind.max_payload();
         let length = u32::try_from(length).ok().filter(|length| *length as usize <= max)?;
         let mut payload_crc = crc32fast::Hasher::new();
         for part in payload {
@@ -179,24 +169,15 @@ impl BlockKind {
     pub const ALL: [Self; 6] =
         [Self::Session, Self::Process, Self::Samples, Self::Summary, Self::Stacks, Self::Methods];
 
-    /// Returns the kind with this number in a version of the format.
-    pub fn from_number(number: u32, version: u32) -> Option<Self> {
-        let is_known = |kind: &Self| *kind as u32 == number && kind.first_version() <= version;
-        Self::ALL.into_iter().find(is_known)
+    /// Returns the kind with this number.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
-    const fn first_version(self) -> u32 {
+    /// Returns the maximum size of the payload in bytes.
+    pub const fn max_payload(self) -> usize {
         match self {
-            Self::Session | Self::Process | Self::Samples | Self::Summary => OLDEST_VERSION,
-            Self::Stacks | Self::Methods => FIRST_WITH_STACKS,
-        }
-    }
-
-    /// Returns the maximum size of the payload in bytes in a version of the format.
-    pub fn max_payload(self, version: u32) -> usize {
-        match self {
-            Self::Samples if version >= FIRST_WITH_COLUMNS => size_of::<SamplesHead>() + max_frame(MAX_COLUMNS),
-            Self::Samples => MAX_SAMPLES * size_of::<SampleRecord>(),
+            Self::Samples => size_of::<SamplesHead>() + max_frame(MAX_COLUMNS),
             Self::Stacks => size_of::<StacksHead>() + max_frame(MAX_STACK_COLUMNS),
             Self::Session | Self::Process | Self::Summary | Self::Methods => MAX_JSON,
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::block::RecordedSession;
-use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MAX_JSON};
+use crate::frame::{BlockHeader, BlockKind, FileHeader, MAGIC, MAX_JSON};
 use crate::parts::existing_parts;
 
 /// A recording, with the parts beside it if it was terminated before they were appended.
@@ -186,7 +186,7 @@ fn blocks(file: &mut File, parts: &[u32]) -> io::Result<Blocks> {
         if next > size {
             return Ok(Blocks::End(end));
         }
-        match BlockKind::from_number(header.kind, FORMAT_VERSION) {
+        match BlockKind::from_number(header.kind) {
             Some(BlockKind::Summary) => return Ok(Blocks::Complete),
             Some(BlockKind::Session) if header.length as usize <= MAX_JSON => {
                 let mut text = vec![0; header.length as usize];

@@ -7,7 +7,7 @@
 //! | bytes | file header |
 //! |---|---|
 //! | 8 | 0x89, `HALPRF`, line feed |
-//! | 4 | [`FORMAT_VERSION`]; from [`OLDEST_VERSION`] on it can be read |
+//! | 4 | [`FORMAT_VERSION`] |
 //! | 4 | zero |
 //!
 //! | bytes | block header |
@@ -39,7 +39,7 @@
 //!
 //! | column | of each place |
 //! |---|---|
-//! | 1 to 5 | `kind`, `mode`, `source`, and the two words of a record at 16 and 20: process and thread |
+//! | 1 to 5 | `kind`, `mode`, `event`, and the two words of a record at 16 and 20: process and thread |
 //! | 6 | ± the word at 8, the address, from that of the preceding place |
 //! | 7 | ± of a branch, its target at 40 from its address; 0 for other kinds |
 //! | 8 | ± number of the call stack, from that of the preceding place |
@@ -92,11 +92,6 @@
 //! the session, with its number in `part`. Blocks are counted from 0 again, and stacks numbered from 16. A reader skips
 //! the repeated session.
 //!
-//! # Earlier versions
-//!
-//! Version 4 has no call stacks and no methods: the column 8 of samples is missing. Versions 2 and 3 have the records
-//! themselves as the payload of a sample block, 48 bytes each.
-//!
 //! | module | contents |
 //! |---|---|
 //! | `block` | contents of the blocks |
@@ -130,7 +125,7 @@ pub use block::{
 pub use columns::SampleColumns;
 pub use encoded::{EncodedBlock, EncodedSamples, EncodedStacks, SamplesPosition};
 pub use error::{BlockError, ReadError};
-pub use frame::{FORMAT_VERSION, MAX_SAMPLES, OLDEST_VERSION};
+pub use frame::{FORMAT_VERSION, MAX_SAMPLES};
 pub use joined::JoinedFile;
 pub use parts::{Limits, Parts, existing_parts, move_parts, remove_parts};
 pub use reader::Reader;

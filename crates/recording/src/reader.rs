@@ -3,17 +3,13 @@
 use std::io::{self, Read, Seek};
 use std::ops::RangeInclusive;
 
-use protocol::SampleRecord;
 use serde::de::DeserializeOwned;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::block::{Block, RecordedSession};
 use crate::encoded::{EncodedBlock, EncodedSamples, EncodedStacks, checked};
 use crate::error::{BlockError, ReadError};
-use crate::frame::{
-    BlockHeader, BlockKind, FIRST_WITH_COLUMNS, FORMAT_VERSION, FileHeader, MAGIC, OLDEST_VERSION, SamplesHead,
-    StacksHead,
-};
+use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, SamplesHead, StacksHead};
 use crate::tree::Numbers;
 
 /// Maximum number of events of a session: the driver accepts 64. Many of them would cost their product with the
@@ -29,7 +25,6 @@ const MAX_PROCESSORS: usize = 1 << 11;
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
-    version: u32,
     /// Which blocks of samples are left out.
     skipping: Option<Skipping<R>>,
     /// Offset of the next block in the file.
@@ -84,7 +79,7 @@ impl<R: Read> Reader<R> {
         if !whole {
             return Err(ReadError::CutOff { offset: 0 });
         }
-        if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
+        if version != FORMAT_VERSION {
             return Err(ReadError::Version { file: version });
         }
         if reserved != 0 {
@@ -92,7 +87,6 @@ impl<R: Read> Reader<R> {
         }
         Ok(Self {
             source,
-            version,
             skipping: None,
             offset: length as u64,
             number: 0,
@@ -161,7 +155,7 @@ impl<R: Read> Reader<R> {
         if !whole || header.magic != MAGIC {
             return Ok(false);
         }
-        if self.version < FIRST_WITH_COLUMNS || header.version != self.version || header.reserved != 0 {
+        if header.version != FORMAT_VERSION || header.reserved != 0 {
             return Err(self.damaged(BlockError::Part));
         }
         self.offset += size_of::<FileHeader>() as u64;
@@ -195,17 +189,13 @@ impl<R: Read> Reader<R> {
         if header.number != self.number {
             return Err(BlockError::Order { expected: self.number, found: header.number });
         }
-        let kind = BlockKind::from_number(header.kind, self.version).ok_or(BlockError::Kind(header.kind))?;
+        let kind = BlockKind::from_number(header.kind).ok_or(BlockError::Kind(header.kind))?;
         if (kind == BlockKind::Session) != (self.number == 0) {
             return Err(BlockError::Session);
         }
-        let max = kind.max_payload(self.version);
+        let max = kind.max_payload();
         if header.length as usize > max {
             return Err(BlockError::TooLong { length: header.length, max });
-        }
-        let has_records = kind == BlockKind::Samples && self.version < FIRST_WITH_COLUMNS;
-        if has_records && !(header.length as usize).is_multiple_of(size_of::<SampleRecord>()) {
-            return Err(BlockError::PartialSample(header.length));
         }
         Ok(kind)
     }
@@ -238,7 +228,7 @@ impl<R: Read> Reader<R> {
 
     /// Reads samples, or skips those of other times.
     fn samples(&mut self, header: BlockHeader) -> Result<Option<EncodedSamples>, ReadError> {
-        let (offset, version) = (self.offset, self.version);
+        let offset = self.offset;
         if let Some(skipping @ Skipping { times: None, .. }) = &self.skipping {
             skipping.skip(&mut self.source, header.length as usize, offset)?;
             return Ok(None);
@@ -249,8 +239,7 @@ impl<R: Read> Reader<R> {
         if self.fill(start)? < start.len() {
             return Err(ReadError::CutOff { offset });
         }
-        if version >= FIRST_WITH_COLUMNS
-            && let Some(skipping @ Skipping { times: Some(times), .. }) = &self.skipping
+        if let Some(skipping @ Skipping { times: Some(times), .. }) = &self.skipping
             && let Ok(head) = SamplesHead::read_from_bytes(start)
             && head.checksum() == head.crc
             && (head.latest < *times.start() || head.earliest > *times.end())
@@ -261,7 +250,7 @@ impl<R: Read> Reader<R> {
         if self.fill(rest)? < rest.len() {
             return Err(ReadError::CutOff { offset });
         }
-        Ok(Some(EncodedSamples { offset, version, header, payload, numbers: self.numbers }))
+        Ok(Some(EncodedSamples { offset, header, payload, numbers: self.numbers }))
     }
 
     fn payload(&mut self, header: &BlockHeader, payload: &mut [u8]) -> Result<(), ReadError> {
@@ -297,7 +286,7 @@ impl<R: Read> Iterator for Reader<R> {
 
 impl<R: Read + Seek> Reader<R> {
     /// Leaves out the blocks that have no sample at these times, without reading them: their start has the times. Other
-    /// blocks are whole, and so are all blocks of versions before 4.
+    /// blocks are whole.
     #[must_use]
     pub fn within(mut self, times: RangeInclusive<u64>) -> Self {
         self.skipping = Some(Skipping { times: Some(times), skip: R::seek_relative });

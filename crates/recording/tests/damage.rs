@@ -59,12 +59,6 @@ fn flipped_bit_is_reported_at_the_start_of_its_block() {
             let mut bytes = whole.clone();
             bytes[index] ^= 1 << bit;
             let (blocks, end) = read(&bytes[..]);
-            if bytes[8] == 4 {
-                // Version 4, of which blocks of samples have no call stacks.
-                assert_eq!(blocks, small()[..2]);
-                assert!(matches!(end, Some(ReadError::Damaged { cause: BlockError::Columns, .. })), "{end:?}");
-                continue;
-            }
             let hit = block_ranges.iter().position(|range| range.contains(&index));
             assert_eq!(blocks, small()[..hit.unwrap_or(0)], "{index}");
             match (end, hit) {
@@ -167,16 +161,12 @@ fn invalid_block_with_correct_checksums_is_rejected_with_a_reason() {
 }
 
 #[test]
-fn invalid_block_of_an_old_version_is_rejected_with_a_reason() {
-    for (block, reason) in [
-        (forged(3, 2, 47, &[0; 47]), "47 bytes are not a whole number of samples"),
-        (forged(3, 2, 3_145_776, &[]), "the block has 3145776 bytes, but at most 3145728 are allowed"),
-    ] {
-        let mut parts = parts(&written(&small()))[..2].to_vec();
-        parts.push(block);
-        let (blocks, end) = read(&of_version(3, &file(&parts))[..]);
-        assert_eq!(blocks, small()[..2]);
-        assert_eq!(end.unwrap().source().unwrap().to_string(), reason);
+fn every_other_version_is_refused_by_its_number() {
+    let whole = written(&small());
+    for version in (0..=u8::MAX).filter(|version| u32::from(*version) != FORMAT_VERSION) {
+        let (blocks, end) = read(&of_version(version, &whole)[..]);
+        assert!(blocks.is_empty());
+        assert!(matches!(end, Some(ReadError::Version { file }) if file == u32::from(version)), "{version}: {end:?}");
     }
 }
 
@@ -198,8 +188,8 @@ fn errors_say_what_happened_and_why() {
     damaged[20] ^= 1;
     for (bytes, text, because) in [
         (&b"PERFILE2........"[..], "the file is not a recording", None),
-        (&of_version(1, &whole), "the recording has format version 1, but this program reads versions 2 to 5", None),
-        (&of_version(7, &whole), "the recording has format version 7, but this program reads versions 2 to 5", None),
+        (&of_version(5, &whole), "the recording has format version 5, but this program reads version 6", None),
+        (&of_version(7, &whole), "the recording has format version 7, but this program reads version 6", None),
         (&whole[..20], "the recording was cut off after 16 bytes", None),
         (&damaged, "the recording is damaged at byte 16", Some("the checksum of the block header is wrong")),
     ] {
@@ -228,11 +218,6 @@ proptest! {
         let (blocks, end) = read(&file(&parts)[..]);
         prop_assert_eq!(blocks.len(), 2);
         prop_assert!(matches!(end, Some(ReadError::Damaged { .. })), "{:?}", end);
-        let (blocks, end) = read(&of_version(3, &file(&parts))[..]);
-        let of_samples = kind == 3 && text.len() % 48 == 0;
-        prop_assert_eq!(blocks.len(), if of_samples { 3 } else { 2 });
-        prop_assert_eq!(matches!(blocks.last(), Some(Block::Samples(_))), of_samples);
-        prop_assert!(end.is_some());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use object::{Object as _, ObjectSection as _, SectionKind};
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{Module, Process, Summary, Writer};
 use report::PeHeaders;
-use session::{INTERVAL, SOURCE, session};
+use session::{INTERVAL, session};
 
 /// Address of the first module, and the distance between two.
 const BASE: u64 = 0x7FF8_0000_0000;
@@ -79,7 +79,7 @@ fn sample(time: u64, ip: u64) -> CounterSample {
         process: PROCESS,
         thread: PROCESS + 1,
         processor: 0,
-        event: SOURCE,
+        event: 0,
         interval: INTERVAL,
         kind: CounterKind::Sample,
         mode: Mode::User,

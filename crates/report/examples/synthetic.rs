@@ -19,7 +19,7 @@ use std::path::Path;
 
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{CallStack, Module, Process, SampleStack, StackEnd, Summary, Writer};
-use session::{CLOCK, INTERVAL, SOURCE, session};
+use session::{CLOCK, INTERVAL, session};
 
 const MODULES: u64 = 50;
 const ADDRESSES: u64 = 20_000;
@@ -146,7 +146,7 @@ impl Iterator for Samples {
             process,
             thread: process + 1,
             processor: u32::try_from(self.random.below(PROCESSORS.into())).ok()?,
-            event: SOURCE,
+            event: 0,
             interval: INTERVAL,
             kind: CounterKind::Sample,
             mode: Mode::User,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::AddAssign;
 
-use protocol::{BRANCHES, BranchRecord, Mode, Prediction, Record, SampleRecord, UNKNOWN, is_kernel_address};
+use protocol::{ALL_EVENTS, BranchRecord, Mode, Prediction, Record, SampleRecord, UNKNOWN, is_kernel_address};
 use recording::StackId;
 use rustc_hash::FxHashMap;
 
@@ -40,13 +40,12 @@ impl Branch {
     fn location(kernel: bool, ip: u64) -> SampleLocation {
         SampleLocation {
             stack: StackId::NOT_RECORDED,
-            source: BRANCHES,
+            event: ALL_EVENTS,
             core_type: 0,
             process: UNKNOWN.into(),
             thread: 0,
             processor: 0,
             kernel,
-            by_mode: false,
             ip,
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use protocol::ALL_EVENTS;
+
 use crate::pattern::NamePattern;
 use crate::process_keys::ProcessKey;
 use crate::sampled_sources::SampledSource;
@@ -10,8 +12,9 @@ use crate::slice::Slice;
 /// A selection of samples; the default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Selects only samples of this source.
-    pub source: Option<u32>,
+    /// Selects only samples of these events, by their indexes in
+    /// [`RecordedSession::events`](recording::RecordedSession::events).
+    pub events: Option<BTreeSet<u32>>,
     /// Selects only samples of this [core type](SampledSource::core_type).
     pub core_type: Option<u32>,
     /// Selects only samples in these processes.
@@ -43,8 +46,8 @@ impl Filter {
     /// [`ALL_EVENTS`](protocol::ALL_EVENTS) always are.
     #[must_use]
     pub fn selects_source(&self, source: impl Into<SampledSource>) -> bool {
-        let SampledSource { source, core_type, .. } = source.into();
-        let is_source = source == protocol::ALL_EVENTS || self.source.is_none_or(|wanted| wanted == source);
-        is_source && self.core_type.is_none_or(|wanted| wanted == core_type)
+        let SampledSource { event, core_type } = source.into();
+        let is_event = event == ALL_EVENTS || self.events.as_ref().is_none_or(|wanted| wanted.contains(&event));
+        is_event && self.core_type.is_none_or(|wanted| wanted == core_type)
     }
 }

@@ -25,8 +25,8 @@ pub struct Detail {
 /// Location of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SampleLocation {
-    /// KPROFILE_SOURCE.
-    pub source: u32,
+    /// Index of the event in [`RecordedSession::events`](recording::RecordedSession::events).
+    pub event: u32,
     /// [Core type](SampledSource::core_type) of the processor.
     pub core_type: u32,
     /// The interrupted process; its ID is [`UNKNOWN`](protocol::UNKNOWN) if it is not known.
@@ -37,8 +37,6 @@ pub struct SampleLocation {
     pub processor: u32,
     /// Whether kernel mode was interrupted.
     pub kernel: bool,
-    /// Whether the source has [an event for each mode](SampledSource::mode).
-    pub by_mode: bool,
     /// The instruction pointer; for a branch its source, not its target.
     pub ip: u64,
     /// The call stack; [`NOT_RECORDED`](StackId::NOT_RECORDED) unless selected by [`Detail`].
@@ -49,23 +47,17 @@ impl SampleLocation {
     /// Returns the source on its core type.
     #[must_use]
     pub const fn sampled_source(&self) -> SampledSource {
-        let mode = if self.kernel { Mode::Kernel } else { Mode::User };
-        SampledSource {
-            source: self.source,
-            core_type: self.core_type,
-            mode: if self.by_mode { Some(mode) } else { None },
-        }
+        SampledSource { event: self.event, core_type: self.core_type }
     }
 
     pub(crate) fn of(sample: &AnySample, process: ProcessKey, detail: Detail) -> Self {
         Self {
-            source: sample.event,
+            event: sample.event,
             core_type: 0,
             process,
             thread: if detail.thread { sample.thread } else { 0 },
             processor: if detail.processor { sample.processor } else { 0 },
             kernel: sample.mode == Mode::Kernel,
-            by_mode: false,
             ip: sample.ip,
             stack: StackId::NOT_RECORDED,
         }
@@ -176,15 +168,14 @@ mod tests {
     use super::*;
 
     fn any_location() -> impl Strategy<Value = SampleLocation> {
-        (0..3_u32, 0..3_u64, any::<bool>(), 0..5_u64, 0..3_u32).prop_map(|(source, created, kernel, ip, stack)| {
+        (0..3_u32, 0..3_u64, any::<bool>(), 0..5_u64, 0..3_u32).prop_map(|(event, created, kernel, ip, stack)| {
             SampleLocation {
-                source,
+                event,
                 core_type: 0,
                 process: ProcessKey { id: 8, created },
                 thread: 0,
                 processor: 0,
                 kernel,
-                by_mode: false,
                 ip,
                 stack: StackId::from_number(stack).unwrap_or_default(),
             }

@@ -305,8 +305,8 @@ impl<'a> Builder<'a> {
 /// same sample types, which pprof demands of those that it compares.
 fn sources(contents: &Contents) -> BTreeMap<SampledSource, Total> {
     let RecordedSession { events, processors, .. } = &contents.session;
-    let on = |event| processors.iter().map(move |cpu| contents.sample_counts.source_of_event(event, *cpu));
-    let asked = events.iter().flat_map(on).map(|source| (source, contents.sample_counts.total(source)));
+    let on = |(event, _)| processors.iter().map(move |cpu| contents.sample_counts.source_on(event, *cpu));
+    let asked = (0..).zip(events).flat_map(on).map(|source| (source, contents.sample_counts.total(source)));
     asked.chain(contents.sample_counts.totals()).collect()
 }
 
@@ -330,8 +330,7 @@ fn comments(contents: &Contents, filter: &Filter) -> Vec<String> {
 
 /// Returns whether a source is the first event of the recording, on a hybrid on the core type with the lower number.
 fn is_default(source: SampledSource, contents: &Contents) -> bool {
-    let is_first = |one: SampledSource| contents.session.events.first().is_some_and(|event| event.source == one.source);
-    sources(contents).into_keys().find(|one| is_first(*one)) == Some(source)
+    sources(contents).into_keys().find(|one| one.event == 0) == Some(source)
 }
 
 /// Returns a number that the format stores with a sign.

@@ -7,8 +7,8 @@ use std::iter;
 use std::ops::Range;
 use std::time::Duration;
 
-use protocol::{Mode, Record};
-use recording::{EncodedBlock, ReadError, Reader, RecordedSession, StackId, StackTree, Summary};
+use protocol::{ALL_EVENTS, Record, modes};
+use recording::{EncodedBlock, ReadError, Reader, RecordedEvent, RecordedSession, StackId, StackTree, Summary};
 use thiserror::Error;
 
 use crate::locations::Detail;
@@ -175,26 +175,35 @@ impl Contents {
         nanoseconds.try_into().unwrap_or(u64::MAX)
     }
 
-    /// Returns the name of `source` in this recording, or its number. On a hybrid the name of its core type stands
-    /// before it; a source with an event for each mode ends in `:u` or `:k`.
+    /// Returns the event of `source`; `None` if a damaged recording has no such event.
     #[must_use]
-    pub fn source_name(&self, source: impl Into<SampledSource>) -> Cow<'_, str> {
-        let SampledSource { source, core_type, mode } = source.into();
-        let plain = self.plain_name(source);
-        let name = match self.session.core_types.iter().find(|one| one.core_type == core_type) {
-            Some(core_type) => qualified(&plain, &core_type.name).into(),
-            None => plain,
-        };
-        match mode {
-            Some(Mode::User) => format!("{name}:u").into(),
-            Some(Mode::Kernel) => format!("{name}:k").into(),
-            None => name,
-        }
+    pub fn event(&self, source: impl Into<SampledSource>) -> Option<&RecordedEvent> {
+        self.session.events.get(usize::try_from(source.into().event).ok()?)
     }
 
-    fn plain_name(&self, source: u32) -> Cow<'_, str> {
-        let event = self.session.events.iter().find(|event| event.source == source);
-        event.map_or_else(|| format!("{source:#04x}").into(), |event| event.name.as_str().into())
+    /// Returns the name of `source` in this recording. On a hybrid the name of its core type stands before it; if the
+    /// recording has an event of this name in other modes too, it ends in `:u`, `:k` or `:p`.
+    #[must_use]
+    pub fn source_name(&self, source: impl Into<SampledSource>) -> Cow<'_, str> {
+        let source = source.into();
+        let SampledSource { event: index, core_type } = source;
+        let event = self.event(source);
+        let plain: Cow<'_, str> = match event {
+            Some(event) => event.name.as_str().into(),
+            None if index == ALL_EVENTS => "every event".into(),
+            None => format!("event {index}").into(),
+        };
+        let name = match self.session.core_types.iter().find(|one| one.core_type == core_type) {
+            Some(core_type) => Cow::from(qualified(&plain, &core_type.name)),
+            None => plain,
+        };
+        let is_in_other_modes = |event: &&RecordedEvent| {
+            self.session.events.iter().any(|one| one.name == event.name && one.modes != event.modes)
+        };
+        match event.filter(is_in_other_modes) {
+            Some(event) => format!("{name}{}", modes::suffix(event.modes)).into(),
+            None => name,
+        }
     }
 }
 

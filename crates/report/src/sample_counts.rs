@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use protocol::{AnySample, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
 use rayon::prelude::*;
-use recording::{EncodedSamples, ReadError, RecordedEvent, SampleColumns, StackId};
+use recording::{EncodedSamples, ReadError, SampleColumns, StackId};
 
 use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SharedLocations};
 use crate::process_keys::{Creations, ProcessKey};
@@ -156,7 +156,7 @@ impl SampleCounts {
         Self { rules: Rules { sources, ..self.rules }, ..self }
     }
 
-    /// Returns a source on the core type of a processor, as records of losses and pauses have it: for both modes.
+    /// Returns the source of an event on the core type of a processor.
     #[must_use]
     pub fn source_on(&self, source: u32, processor: u32) -> SampledSource {
         self.rules.sources.source_on(source, processor)
@@ -173,12 +173,6 @@ impl SampleCounts {
     pub fn source_of_record(&self, record: &Record) -> SampledSource {
         let sample = record.sample();
         sample.map_or_else(|| self.source_on(record.event(), record.processor()), |sample| self.source_of(&sample))
-    }
-
-    /// Returns the source of a requested event on a processor.
-    #[must_use]
-    pub fn source_of_event(&self, event: &RecordedEvent, processor: u32) -> SampledSource {
-        self.rules.sources.source_of_event(event, processor)
     }
 
     /// Counts `records`, in any order.
@@ -202,13 +196,7 @@ impl SampleCounts {
         let counted = blocks.par_bridge().fold(
             || Counter::new(rules, &locations),
             |mut counter, block| {
-                let added = if block.has_columns() {
-                    block.columns().map(|columns| counter.add_columns(&columns, ends))
-                } else {
-                    block.decode().map(|records| {
-                        counter.add(records.into_iter().map(|record| (record, StackId::NOT_RECORDED)));
-                    })
-                };
+                let added = block.columns().map(|columns| counter.add_columns(&columns, ends));
                 if let Err(error) = added {
                     *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
@@ -416,11 +404,10 @@ impl<'a, 'b> Counter<'a, 'b> {
         let Rules { detail, slice, sources, .. } = self.rules;
         let sampled = sources.source_of(sample);
         if slice.selects_sample(sample) {
-            let SampledSource { core_type, mode, .. } = sampled;
-            let by_mode = mode.is_some();
+            let SampledSource { core_type, .. } = sampled;
             let stack = if detail.stacks { stack } else { StackId::NOT_RECORDED };
             let common = SampleLocation::of(sample, process, *detail);
-            let location = SampleLocation { core_type, by_mode, stack, ..common };
+            let location = SampleLocation { core_type, stack, ..common };
             self.locations.add(location, added.weight);
         }
         if self.run.0 != sampled {

@@ -10,7 +10,7 @@ use std::io::{self, Cursor};
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{Module, Process, Summary, Writer};
 use report::{Contents, Detail, Filter, SymbolFinder, SymbolIndex, pprof};
-use session::{INTERVAL, SOURCE, session};
+use session::{INTERVAL, session};
 
 #[global_allocator]
 static HEAP: dhat::Alloc = dhat::Alloc;
@@ -43,7 +43,7 @@ fn sample(ip: u64) -> CounterSample {
         process: PROCESS,
         thread: PROCESS + 1,
         processor: 0,
-        event: SOURCE,
+        event: 0,
         interval: INTERVAL,
         kind: CounterKind::Sample,
         mode: Mode::User,

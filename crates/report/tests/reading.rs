@@ -22,8 +22,6 @@ mod images;
 mod jit;
 #[path = "reading/kinds.rs"]
 mod kinds;
-#[path = "reading/old_recordings.rs"]
-mod old_recordings;
 #[path = "reading/pe_image.rs"]
 mod pe_image;
 #[path = "reading/reused_ids.rs"]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{CounterSample, Record, SampleRecord};
+use protocol::{CounterSample, Event, Record, SampleRecord};
 use recording::{MissingStack, SampleStack};
 
 use crate::counts::StackCounts;
@@ -62,6 +62,8 @@ pub struct Joiner {
     limits: Limits,
     /// [`Limits::wait`] in units of the clock of samples.
     window: u64,
+    /// The events of the session, in the order of its request.
+    requested: Vec<Event>,
     queue: Queue,
     events: Recent<EventKey, Arc<SampleEvent>>,
     parts: Recent<u64, UserPart>,
@@ -70,14 +72,16 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Creates a joiner for samples with a clock of so many units per second.
+    /// Creates a joiner for samples of these events, in the order of the request that started their session, with a
+    /// clock of so many units per second.
     #[must_use]
-    pub fn new(graph: CallGraph, limits: Limits, clock: u64) -> Self {
+    pub fn new(graph: CallGraph, limits: Limits, requested: Vec<Event>, clock: u64) -> Self {
         let window = limits.wait.as_nanos() * u128::from(clock) / NANOSECONDS;
         Self {
             graph,
             limits,
             window: u64::try_from(window).unwrap_or(u64::MAX),
+            requested,
             queue: Queue::default(),
             events: Recent::default(),
             parts: Recent::default(),
@@ -96,30 +100,42 @@ impl Joiner {
         self.keep_limits();
     }
 
-    /// Adds an event that arrived at `now`. An event that came before is ignored.
+    /// Adds an event that arrived at `now`. An event that came before, and one of other sessions, is ignored.
     pub fn event(&mut self, event: SampleEvent, now: Duration) {
-        let payload = event.payload;
-        let [first, last] = [payload.first, payload.cookie].map(rules::number);
-        let key = (payload.cpu, payload.source, last);
-        let is_known = self.events.with_key(key).any(|known| known.payload == payload);
-        if is_known || !rules::is_consistent(&payload) {
+        if !rules::is_consistent(&event.payload) {
             return;
         }
         let event = Arc::new(event);
-        for number in self.queue.awaiting_events(payload.cpu, payload.source, [first, last]) {
+        let key = |source, extra| (source, extra) == (event.payload.source, event.payload.extra);
+        let indexes = (0_u32..).zip(&self.requested).filter(|(_, one)| key(one.source, one.extra));
+        // The same event can be there twice, in user mode and in kernel mode.
+        for index in indexes.map(|(index, _)| index).collect::<Vec<_>>() {
+            self.event_with(index, &event, now);
+        }
+        self.forget(now);
+        self.keep_limits();
+    }
+
+    /// Adds an event of the session by its index.
+    fn event_with(&mut self, index: u32, event: &Arc<SampleEvent>, now: Duration) {
+        let payload = event.payload;
+        let [first, last] = [payload.first, payload.cookie].map(rules::number);
+        let key = (payload.cpu, index, last);
+        if self.events.with_key(key).any(|known| known.payload == payload) {
+            return;
+        }
+        for number in self.queue.awaiting_events(payload.cpu, index, [first, last]) {
             if let Some(SampleState::AwaitsEvent(sample)) = self.queue.state(number) {
                 let sample = *sample;
                 if let Some(relation) = rules::relation(&sample, &payload, self.window) {
-                    let state = self.with_event(sample, &event, relation);
+                    let state = self.with_event(sample, event, relation);
                     self.queue.set_state(number, state);
                 }
             }
         }
         // The event is kept: its sample may be fetched later, and a session can have several samples of an interrupt.
         let frames = event.stack.as_ref().map_or(0, |stack| stack.frames.len());
-        self.events.add(key, event, frames, now);
-        self.forget(now);
-        self.keep_limits();
+        self.events.add(key, Arc::clone(event), frames, now);
     }
 
     /// Adds a user part that arrived at `now`. Parts that came before, and items with frames in kernel mode, are

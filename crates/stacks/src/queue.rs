@@ -49,7 +49,7 @@ impl SampleState {
     }
 }
 
-/// CPU, source and number of an interrupt.
+/// CPU, index of the event in the session, and number of an interrupt.
 pub type EventKey = (u32, u32, u32);
 
 /// Returns the key of the event of a sample.
@@ -89,11 +89,11 @@ impl Queue {
         Some(waiting)
     }
 
-    /// Returns the numbers of the samples that wait for the events with numbers from `first` to `last` of a CPU and a
-    /// source. The numbers wrap.
-    pub fn awaiting_events(&self, processor: u32, source: u32, [first, last]: [u32; 2]) -> Vec<u64> {
+    /// Returns the numbers of the samples that wait for the events with numbers from `first` to `last` of a CPU and
+    /// an index. The numbers wrap.
+    pub fn awaiting_events(&self, processor: u32, index: u32, [first, last]: [u32; 2]) -> Vec<u64> {
         let of = |from, to| {
-            let range = ((processor, source, from), 0)..=((processor, source, to), u64::MAX);
+            let range = ((processor, index, from), 0)..=((processor, index, to), u64::MAX);
             self.awaiting_events.range(range).map(|(_, number)| *number)
         };
         if first <= last { of(first, last).collect() } else { of(first, u32::MAX).chain(of(0, last)).collect() }

@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use protocol::trace::{self, cookie};
-use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
+use protocol::{CounterKind, CounterSample, Event, Mode, SampleRecord};
 use recording::{CallStack, MissingStack, SampleStack, StackEnd};
 use stacks::{CallGraph, Joiner, Limits, SampleEvent, StackItem, UserPart};
 
 const IP: u64 = 0x1_4000_1000;
 const CALLER: u64 = 0x1_4000_2000;
 const CPU: u32 = 3;
-const SOURCE: u32 = 2;
+const SOURCE: u64 = 2;
 const PROCESS: u32 = 8;
 const THREAD: u32 = 12;
 const TIME: u64 = 1_000;
@@ -28,7 +28,7 @@ fn sample(number: u32) -> SampleRecord {
         process: PROCESS,
         thread: THREAD,
         processor: CPU,
-        event: SOURCE,
+        event: 0,
         interval: 1,
         kind: CounterKind::Sample,
         mode: Mode::User,
@@ -41,8 +41,18 @@ fn sample(number: u32) -> SampleRecord {
 /// Returns the event of the samples with these numbers, the last of them at a time.
 fn event([first, last]: [u32; 2], time: u64, stack: StackItem) -> SampleEvent {
     let [first, last] = [first, last].map(|number| cookie(CPU, number));
-    let payload =
-        trace::Sample { time, ip: IP, weight: 1, cookie: last, first, count: 1, source: SOURCE, cpu: CPU, mode: 0 };
+    let payload = trace::Sample {
+        time,
+        ip: IP,
+        weight: 1,
+        cookie: last,
+        first,
+        count: 1,
+        source: SOURCE,
+        extra: 0,
+        cpu: CPU,
+        mode: 0,
+    };
     SampleEvent { payload, process: Some(PROCESS), thread: Some(THREAD), stack: Some(stack) }
 }
 
@@ -52,7 +62,7 @@ fn whole() -> StackItem {
 
 /// Returns what becomes of the sample with this number.
 fn outcome(number: u32, events: impl IntoIterator<Item = SampleEvent>) -> SampleStack {
-    let mut joiner = Joiner::new(CallGraph::Both, Limits::default(), CLOCK);
+    let mut joiner = Joiner::new(CallGraph::Both, Limits::default(), vec![Event::of(SOURCE)], CLOCK);
     joiner.records(&[sample(number)], Duration::ZERO);
     for event in events {
         joiner.event(event, Duration::ZERO);
@@ -77,6 +87,7 @@ fn a_sample_has_the_stack_of_its_own_event_only() {
         |payload: &mut trace::Sample| payload.ip += 1,
         |payload: &mut trace::Sample| payload.mode = 1,
         |payload: &mut trace::Sample| payload.source += 1,
+        |payload: &mut trace::Sample| payload.extra += 1,
         // The cookies of the driver have its CPU, and a number that is not 0.
         |payload: &mut trace::Sample| payload.cookie = cookie(CPU + 1, 5),
         |payload: &mut trace::Sample| payload.first = cookie(CPU + 1, 5),
@@ -97,7 +108,7 @@ fn a_sample_is_merged_only_into_an_event_that_came_soon_after_it() {
 
 #[test]
 fn what_comes_twice_is_kept_once() {
-    let mut joiner = Joiner::new(CallGraph::Both, Limits::default(), CLOCK);
+    let mut joiner = Joiner::new(CallGraph::Both, Limits::default(), vec![Event::of(SOURCE)], CLOCK);
     let stack = |frames: &[u64]| StackItem { match_id: 7, frames: frames.into() };
     for _ in 0..3 {
         joiner.event(event([5, 5], TIME, stack(&[])), Duration::ZERO);

@@ -12,7 +12,7 @@ use protocol::{Record, SampleRecord};
 use recording::{CallStack, MissingStack, SampleStack, StackEnd};
 use stacks::{CallGraph, Held, Joiner, Limits};
 
-use self::etw::{Arrival, CLOCK, Input, Interrupt, World, interrupts};
+use self::etw::{Arrival, CLOCK, EVENTS, Input, Interrupt, World, interrupts};
 
 type Joined = Vec<(SampleRecord, SampleStack)>;
 
@@ -96,7 +96,7 @@ proptest! {
         first in prop_oneof![Just(1_u32), Just(u32::MAX - 20)],
     ) {
         let world = World::new(&interrupts, graph, first);
-        let (joined, _) = run(&mut Joiner::new(graph, Limits::default(), CLOCK), &world.arrivals);
+        let (joined, _) = run(&mut Joiner::new(graph, Limits::default(), EVENTS.to_vec(), CLOCK), &world.arrivals);
         check_order(&world, &joined)?;
         check_stacks(&world, &joined)?;
         let are_lost = |stack: &SampleStack| matches!(stack,
@@ -112,7 +112,7 @@ proptest! {
         first in prop_oneof![Just(1_u32), Just(u32::MAX - 20)],
     ) {
         let world = World::new(&interrupts, graph, first);
-        let mut joiner = Joiner::new(graph, Limits::default(), CLOCK);
+        let mut joiner = Joiner::new(graph, Limits::default(), EVENTS.to_vec(), CLOCK);
         let (joined, _) = run(&mut joiner, &world.arrivals);
         check_order(&world, &joined)?;
         check_stacks(&world, &joined)?;
@@ -136,7 +136,7 @@ proptest! {
         let truth = World::new(&truth, graph, 1).truth;
         let world = World::new(&interrupts, graph, 1);
         let limits = Limits { samples, events: entries, parts: entries, frames, ..Limits::default() };
-        let (joined, most) = run(&mut Joiner::new(graph, limits, CLOCK), &world.arrivals);
+        let (joined, most) = run(&mut Joiner::new(graph, limits, EVENTS.to_vec(), CLOCK), &world.arrivals);
         check_order(&world, &joined)?;
         for (record, stack) in &joined {
             if let Ok(Record::Sample(sample)) = record.parse() {

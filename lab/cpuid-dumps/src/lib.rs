@@ -42,7 +42,7 @@ pub struct Expected {
     /// Supported values of `KPROFILE_SOURCE`, ascending: for Emon those that EBX of leaf 0xA allows, for Amd64 those of
     /// the family's cores, for the older interfaces those of their tables. `ProfileTime` is omitted, because every
     /// interface supports it. Empty for Default.
-    pub supported: &'static [u32],
+    pub supported: &'static [u64],
     /// The reason for the outcome.
     pub why: &'static str,
 }

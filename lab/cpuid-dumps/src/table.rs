@@ -4,7 +4,7 @@ use crate::amd::{FAMILY_10, FAMILY_11, FAMILY_12, FAMILY_14, FAMILY_15, FAMILY_1
 use crate::{CpuIdentity, Expected};
 
 /// Every source of Emon except `ProfileTime`.
-const ALL: &[u32] = &[2, 6, 10, 11, 19, 25, 26, 27, 28, 29, 30, 31];
+const ALL: &[u64] = &[2, 6, 10, 11, 19, 25, 26, 27, 28, 29, 30, 31];
 
 const CLEAR: &str = "EBX bits 0 to 6 are clear within the length";
 const BY_LEAF_23: &str = "leaf 0x23.1 has the counters; EBX of leaf 0xA clears the events of the sources";
@@ -12,7 +12,7 @@ const MASKED: &str = "a Microsoft hypervisor masks the counters: 40000003:EDX[2]
 
 const BLINDED: &str = "KVM with Hyper-V enlightenments: 40000003:EDX[2] is clear, and 40000100 has KVM's name";
 
-const fn amd(counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
+const fn amd(counters: u8, supported: &'static [u64], why: &'static str) -> Expected {
     Expected { windows10: "Amd64", interface: "Amd64", counters, fixed: 0, width: 48, supported, why }
 }
 
@@ -20,7 +20,7 @@ const FOUR: &str = "AuthenticAMD with long mode, and 80000001:ECX[23] is clear: 
 const SIX: &str = "AuthenticAMD with long mode, and 80000001:ECX[23] is set: six counters";
 const SIX_BY_V2: &str = "AuthenticAMD with long mode and PerfMonV2: 80000022:EBX[3:0] is 6: six counters";
 
-const fn emon(counters: u8, width: u8, supported: &'static [u32], why: &'static str) -> Expected {
+const fn emon(counters: u8, width: u8, supported: &'static [u64], why: &'static str) -> Expected {
     Expected { windows10: "Emon", interface: "Emon", counters, fixed: 0, width, supported, why }
 }
 
@@ -41,12 +41,12 @@ const fn default(why: &'static str) -> Expected {
 }
 
 /// Returns the outcome for a profile interface that the HAL of the original Windows 10 lacks.
-const fn older(interface: &'static str, counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
+const fn older(interface: &'static str, counters: u8, supported: &'static [u64], why: &'static str) -> Expected {
     Expected { windows10: "Default", interface, counters, fixed: 0, width: 40, supported, why }
 }
 
 /// Every source of NetBurst except `ProfileTime`.
-const NETBURST: &[u32] = &[2, 6, 10, 11, 19, 25];
+const NETBURST: &[u64] = &[2, 6, 10, 11, 19, 25];
 
 const P6: Expected = older(
     "P6",

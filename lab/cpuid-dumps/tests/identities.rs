@@ -107,7 +107,7 @@ fn the_outcome_of_amd64_agrees_with_the_extended_leaves() {
 }
 
 /// The sources of Emon and their EBX bits, according to HAL Emon interface.
-const EMON: [(u32, u32); 12] =
+const EMON: [(u64, u32); 12] =
     [(2, 1), (6, 5), (10, 4), (11, 6), (19, 0), (25, 0), (26, 1), (27, 2), (28, 3), (29, 4), (30, 5), (31, 6)];
 
 #[test]
@@ -116,7 +116,7 @@ fn the_outcome_of_emon_agrees_with_leaf_a() {
         let [eax, ebx, ..] = identity.cpuid().cpuid(0xA, 0);
         let [version, general, width, length] = eax.to_le_bytes();
         let available = |bit: u32| bit < length.into() && ebx >> bit & 1 == 0;
-        let supported: Vec<u32> = EMON.iter().filter(|(_, bit)| available(*bit)).map(|(source, _)| *source).collect();
+        let supported: Vec<u64> = EMON.iter().filter(|(_, bit)| available(*bit)).map(|(source, _)| *source).collect();
         assert!(version >= 1, "{}", identity.name);
         let [.., bitmap, edx] = identity.cpuid().cpuid(0xA, 0);
         let exists = |number: &u32| edx & 0x1F > *number || version >= 5 && bitmap >> number & 1 == 1;

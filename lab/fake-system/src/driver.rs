@@ -48,7 +48,7 @@ pub struct FakeDriver {
     /// A request to refuse, with cause and detail.
     pub refuse: Option<(Code, ErrorCode, [u64; 2])>,
     /// Sources that Start refuses, with cause and detail.
-    pub refused_sources: Vec<(u32, ErrorCode, [u64; 2])>,
+    pub refused_sources: Vec<(u64, ErrorCode, [u64; 2])>,
     /// Raw bytes as the reply to every request, and the claimed length.
     pub raw: Option<(Vec<u8>, usize)>,
     /// The requests so far, with their inputs.
@@ -102,7 +102,7 @@ impl FakeDriver {
     }
 
     fn one_source(&self, output: &mut [u8], header: ReplyHeader, input: &[u8]) -> usize {
-        let (source, rest) = u32::read_from_prefix(input).unwrap();
+        let (source, rest) = u64::read_from_prefix(input).unwrap();
         let (interval, _) = u32::read_from_prefix(rest).unwrap();
         let mut record = *self.sources.iter().find(|record| record.source == source).unwrap();
         record.previous_interval = record.interval;
@@ -113,7 +113,7 @@ impl FakeDriver {
     }
 
     fn query_source(&self, output: &mut [u8], header: ReplyHeader, input: &[u8]) -> usize {
-        let SourceRequest { source, core_type } = SourceRequest::read_from_bytes(input).unwrap();
+        let SourceRequest { source, core_type, .. } = SourceRequest::read_from_bytes(input).unwrap();
         let records = if core_type == 0 { &self.sources } else { &self.on_core_types };
         let found = |record: &&SourceRecord| record.source == source && record.core_type == core_type;
         list(output, header, &[*records.iter().find(found).unwrap()])
@@ -123,7 +123,7 @@ impl FakeDriver {
         let wanted = StopRequest::read_from_bytes(input).unwrap().source;
         let all = self.counts.take();
         let (stopped, left): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|record| wanted == protocol::ALL_SOURCES || record.source == wanted);
+            all.into_iter().partition(|record| wanted == protocol::ALL_SOURCES || record.event.source == wanted);
         self.counts.replace(left);
         list(output, header, &self.with_indexes(stopped))
     }
@@ -137,9 +137,10 @@ impl FakeDriver {
             let events = started.unwrap();
             let mut seen: HashMap<_, usize> = HashMap::new();
             for count in &mut counts {
-                let whole = (count.source, count.modes, count.event, count.extra);
-                let is_its = |event: &EventRequest| (event.source, event.modes, event.event, event.extra) == whole;
-                let number = seen.entry((whole, count.core_type, count.processor)).or_default();
+                let whole = (count.event.source, count.modes, count.event, count.event.extra);
+                let is_its =
+                    |event: &EventRequest| (event.event.source, event.modes, event.event, event.event.extra) == whole;
+                let number = seen.entry((whole, count.event.core_type, count.processor)).or_default();
                 let indexes = || (0..).zip(events).filter(|(_, event)| is_its(event)).map(|(index, _)| index);
                 count.index = indexes().nth(*number).or_else(|| indexes().next()).unwrap_or_default();
                 *number += 1;
@@ -184,7 +185,7 @@ impl FakeDriver {
                     self.counts.replace(counts);
                 }
                 header.detail = [7, CLOCK];
-                let is_asked = |source| events.iter().any(|event| event.source == source);
+                let is_asked = |source| events.iter().any(|event| event.event.source == source);
                 if let Some((source, cause, detail)) =
                     self.refused_sources.iter().find(|(source, ..)| is_asked(*source))
                 {

@@ -1,6 +1,6 @@
 //! Parts of the replies of the fake driver.
 
-use protocol::{CoreTypeRecord, CountRecord, InfoReply, PROTOCOL_VERSION, ProcessorSet, modes};
+use protocol::{CoreTypeRecord, CountRecord, Event, InfoReply, PROTOCOL_VERSION, ProcessorSet, modes};
 use zerocopy::FromZeros;
 
 /// Returns the information about a desktop Core 2.
@@ -55,10 +55,10 @@ pub fn disturbed(count: CountRecord) -> CountRecord {
 }
 
 /// Creates a count of session 7 in both modes.
-pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountRecord {
+pub fn count(source: u64, processor: u32, count: u64, enabled: u64) -> CountRecord {
     CountRecord {
         session: 7,
-        source,
+        event: Event::of(source),
         modes: modes::BOTH,
         processor,
         counter: 0,
@@ -69,15 +69,12 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
         lost: 0,
         throttled: 0,
         full: 0,
-        core_type: 0,
         index: 0,
         disturbed_register: 0,
         interface: 1,
         disturbed_found: 0,
         disturbed_expected: 0,
         disturbed_at: 0,
-        event: 0,
-        extra: 0,
         running: enabled,
         turns: 0,
         squares: [0; 2],

@@ -9,7 +9,7 @@ use zerocopy::FromZeros;
 use system::LoadedModule;
 
 /// Creates the record of a source as the driver returns it.
-pub fn record(source: u32, name: &str, support: u32) -> SourceRecord {
+pub fn record(source: u64, name: &str, support: u32) -> SourceRecord {
     let mut bytes = [0; NAME_LENGTH];
     bytes[..name.len()].copy_from_slice(name.as_bytes());
     SourceRecord {
@@ -41,13 +41,13 @@ pub fn sources() -> Vec<SourceRecord> {
 
 /// Returns the name of the event of a count, if it is one of [`sources`].
 pub fn named(record: &CountRecord) -> String {
-    Sources::new(&sources()).of_count(record)
+    Sources::new(&sources()).name_of(&record.event)
 }
 
 /// Creates a sample of a process in user mode.
 pub fn sample(process: u32, time: u64) -> SampleRecord {
     let (kind, mode) = (CounterKind::Sample, Mode::User);
-    let (ip, thread, processor, source, interval, pebs_sequence) = (0x40_1000, 8, 0, 0x13, 65_536, 0);
+    let (ip, thread, processor, source, interval, pebs_sequence) = (0x40_1000, 8, 0, 0, 65_536, 0);
     CounterSample {
         time,
         ip,

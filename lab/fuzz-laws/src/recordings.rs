@@ -16,8 +16,6 @@ const STACKS_HEAD: usize = 16;
 /// Kinds of blocks.
 const SAMPLES: u32 = 3;
 const STACKS: u32 = 5;
-/// First version with columns.
-const FIRST_WITH_COLUMNS: u8 = 4;
 /// The start of a zstd frame (RFC 8878, 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// Call frames of all samples up to which a recording is written again: a stack can be shared by many samples.
@@ -152,18 +150,17 @@ fn check_written(blocks: &[Block]) {
     assert_eq!(contents(&again), Some(all), "written and read again");
 }
 
-/// Returns the file with correct magic, numbers of blocks and checksums. Columns that are not compressed are.
+/// Returns the file with correct magic, version, numbers of blocks and checksums. Columns that are not compressed are.
 fn repaired(bytes: &[u8]) -> Vec<u8> {
     let Some((header, mut rest)) = bytes.split_at_checked(FILE_HEADER) else { return bytes.to_vec() };
-    let version = header[8];
-    let mut file = [b"\x89HALPRF\n", &header[8..]].concat();
+    let mut file = [b"\x89HALPRF\n", &recording::FORMAT_VERSION.to_le_bytes()[..], &header[12..]].concat();
     let mut number = 0_u64;
     while let Some((header, behind)) = rest.split_at_checked(BLOCK_HEADER) {
         let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let length = (word(4) as usize).min(behind.len());
         let (payload, after) = behind.split_at(length);
         let payload = match word(0) {
-            SAMPLES if version >= FIRST_WITH_COLUMNS => with_head(payload, SAMPLES_HEAD),
+            SAMPLES => with_head(payload, SAMPLES_HEAD),
             STACKS => with_head(payload, STACKS_HEAD),
             _ => payload.to_vec(),
         };

@@ -96,7 +96,7 @@ impl Session {
 
     /// Returns whether the Debug Store records for it.
     pub fn records(&self) -> bool {
-        self.events.iter().any(|(event, _)| event.source == BRANCHES || event.modes & modes::PRECISE != 0)
+        self.events.iter().any(|(event, _)| event.event.source == BRANCHES || event.modes & modes::PRECISE != 0)
     }
 
     /// Returns whether one of its events may take turns with others on the counters.
@@ -180,10 +180,10 @@ impl Session {
 
 /// Returns whether an event is sampled.
 pub const fn is_sampled(event: &EventRequest) -> bool {
-    event.interval != 0 || event.source == BRANCHES
+    event.interval != 0 || event.event.source == BRANCHES
 }
 
 /// Returns whether a counter of the processor counts the record's event, all the time.
 pub const fn has_counter(count: &CountRecord) -> bool {
-    count.counter != TIMER && count.source != BRANCHES && count.turns == 0
+    count.counter != TIMER && count.event.source != BRANCHES && count.turns == 0
 }

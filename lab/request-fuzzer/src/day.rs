@@ -8,7 +8,7 @@ use std::time::Duration;
 use bench_protocol::Random;
 use cpuid_dumps::CpuIdentity;
 use model::{InterruptMode, Mode};
-use protocol::{Code, EventRequest, StartHeader, modes};
+use protocol::{Code, Event, EventRequest, StartHeader, modes};
 use simulation::SimMachine;
 use zerocopy::IntoBytes;
 
@@ -77,7 +77,7 @@ impl Episode<'_> {
         while !self.handle(HANDLES).is_greeted {
             self.open(HANDLES);
         }
-        let event = |source| EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY };
+        let event = |source| EventRequest { event: Event::of(source), modes: modes::BOTH, ..EventRequest::EMPTY };
         let header = StartHeader::EMPTY;
         self.input.clear();
         self.input.extend_from_slice(header.as_bytes());

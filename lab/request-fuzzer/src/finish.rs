@@ -56,7 +56,7 @@ impl Episode<'_> {
                 continue;
             }
             self.input.clear();
-            let request = StopRequest { session: number, source: ALL_SOURCES, core_type: 0 };
+            let request = StopRequest { session: number, source: ALL_SOURCES, core_type: 0, reserved: 0 };
             self.input.extend_from_slice(request.as_bytes());
             let reply = self.serve(slot, Code::Stop as u32, LONGEST);
             self.follow(slot, Code::Stop as u32, &reply);

@@ -128,7 +128,7 @@ impl Episode<'_> {
     /// Returns the events and the overflows of a counter in the model's ledger, or the branch records.
     fn totals(&self, count: &CountRecord) -> (u64, u64) {
         let model = self.machine.processor(count.processor).model();
-        if count.source == BRANCHES {
+        if count.event.source == BRANCHES {
             return (0, model.stored().branches);
         }
         drop(model);
@@ -212,7 +212,7 @@ impl Episode<'_> {
             return;
         };
         let begin = session.begin(count);
-        assert_eq!(count.source, event.source, "{count:?}");
+        assert_eq!(count.event.source, event.event.source, "{count:?}");
         let is_finally_sampled = finally && is_sampled(&event) && !session.is_cut_off;
         let now = self.happened(count.processor);
         let (_, overflows) = self.totals(count);
@@ -236,7 +236,7 @@ impl Episode<'_> {
             assert!(count.count == expected || is_marked, "{expected} happened, and it is not marked: {count:?}");
             self.stats.marked += 1;
         }
-        let has_overflows = count.source == BRANCHES || self.model_counter(count).is_some();
+        let has_overflows = count.event.source == BRANCHES || self.model_counter(count).is_some();
         if is_finally_sampled && has_overflows && !is_marked {
             let accounted = count.samples + count.lost + count.throttled;
             assert_eq!(accounted, overflows - begin.overflows, "overflows: {count:?} {begin:?}");
@@ -262,15 +262,15 @@ impl Episode<'_> {
 
     /// Returns the events that happened since the begin of a count, if that is known without the model's ledger.
     fn expected(&self, count: &CountRecord, event: &EventRequest, begin: &Happened, now: &Happened) -> Option<u64> {
-        let is_plain = has_counter(count) && event.event == 0 && !is_sampled(event);
-        let is_named = self.traits.identity.expected.supported.contains(&event.source);
+        let is_plain = has_counter(count) && !is_sampled(event);
+        let is_named = self.traits.identity.expected.supported.contains(&event.event.source);
         let is_metric = u8::try_from(count.counter)
             .is_ok_and(|counter| matches!(self.machine.counter(count.processor, counter), CounterId::Metric(_)));
         // The starts of other sessions execute a loop, which only the ledger knows.
         if !is_plain || !is_named || is_metric || self.is_guest() {
             return None;
         }
-        let encoding = self.sources.and_then(|sources| sources.get(&event.source));
+        let encoding = self.sources.and_then(|sources| sources.get(&event.event.source));
         let times = if self.traits.uniform { 1 } else { encoding.map(|(event, umask)| factor(*event, *umask))? };
         let of = |mode: u32, events: u64| if event.modes & mode == 0 { 0 } else { events };
         Some(times * (of(modes::USER, now.user - begin.user) + of(modes::KERNEL, now.kernel - begin.kernel)))

@@ -4,19 +4,19 @@ use bench_protocol::Random;
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
 use protocol::{
-    ALL_SOURCES, AreaRequest, BRANCHES, Code, EventRequest, GroupRequest, Hello, IntervalRequest, PROTOCOL_VERSION,
-    ProcessorSet, RegistersRequest, SamplesRequest, SessionRequest, SourceRequest, StartHeader, StopRequest, area,
-    event_flags, flags, group_flags, modes,
+    ALL_SOURCES, AreaRequest, BRANCHES, Code, Event, EventRequest, GroupRequest, Hello, IntervalRequest,
+    PROTOCOL_VERSION, ProcessorSet, RegistersRequest, SamplesRequest, SessionRequest, SourceRequest, StartHeader,
+    StopRequest, area, event_flags, flags, group_flags, modes,
 };
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::scarcity::Scarcity;
 
 /// Named sources that most identities have.
-const COMMON: [u32; 6] = [2, 6, 11, 0x13, 0x19, 0x1A];
+const COMMON: [u64; 6] = [2, 6, 11, 0x13, 0x19, 0x1A];
 
 /// Sources that processors with a Debug Store record precisely.
-const PRECISE: [u32; 3] = [2, 0x1A, 6];
+const PRECISE: [u64; 3] = [2, 0x1A, 6];
 
 /// Few intervals, so that sessions often share counters.
 const INTERVALS: [u32; 4] = [4_096, 5_000, 7_000, 65_536];
@@ -32,7 +32,7 @@ const RAW: [(u16, u16); 8] =
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// Supported sources of the identity.
-    pub supported: &'a [u32],
+    pub supported: &'a [u64],
     /// Numbers of sessions of the handle, and of others.
     pub sessions: &'a [u64],
     /// Number of active processors.
@@ -77,12 +77,12 @@ impl Generator<'_> {
             }
             Code::Info | Code::ListSources | Code::ListSessions | Code::ListCoreTypes | Code::ListHalSources => {}
             Code::QuerySource => {
-                let request = SourceRequest { source: self.source(), core_type: self.core_type() };
+                let request = SourceRequest { source: self.source(), core_type: self.core_type(), reserved: 0 };
                 put(input, &request);
             }
             Code::SetInterval => {
                 let interval = if self.one_in(4) { self.number(u64::from(u32::MAX)) } else { self.interval() };
-                put(input, &IntervalRequest { source: self.source(), interval });
+                put(input, &IntervalRequest { source: self.source(), interval, reserved: 0 });
             }
             Code::Start => {
                 let scarcity = self.known.scarcity;
@@ -94,7 +94,7 @@ impl Generator<'_> {
             Code::Stop => {
                 let source = if self.one_in(3) { self.source() } else { ALL_SOURCES };
                 let core_type = if source == ALL_SOURCES { 0 } else { self.core_type() };
-                put(input, &StopRequest { session: self.session(), source, core_type });
+                put(input, &StopRequest { session: self.session(), source, core_type, reserved: 0 });
             }
             Code::Read => put(input, &SessionRequest { session: self.session() }),
             Code::Samples => {
@@ -147,10 +147,10 @@ impl Generator<'_> {
         self.random.pick(&INTERVALS).copied().unwrap_or_default()
     }
 
-    fn source(&mut self) -> u32 {
+    fn source(&mut self) -> u64 {
         match self.random.up_to(119) {
-            0 => self.number(u64::from(u32::MAX)),
-            1 => self.number(0x1100),
+            0 => self.random.up_to(u64::MAX),
+            1 => self.random.up_to(0x1100),
             2 => BRANCHES,
             3..=8 => 0,
             9..=16 => self.raw().0,
@@ -159,27 +159,25 @@ impl Generator<'_> {
         }
     }
 
-    /// Returns the number of a raw event and its whole event.
-    pub(crate) fn raw(&mut self) -> (u32, u64, u64) {
+    /// Returns a raw event as a source, and the value of its extra register.
+    pub(crate) fn raw(&mut self) -> (u64, u64) {
         let (event, umask) = self.random.pick(&RAW).copied().unwrap_or_default();
         let umask =
             if self.one_in(4) { umask ^ u16::try_from(self.random.up_to(255)).unwrap_or_default() } else { umask };
-        let mut raw = RawEvent::NONE.with_event(event).with_umask(umask);
+        let mut raw = RawEvent::new().with_event(event).with_umask(umask);
         if self.one_in(8) {
             raw = raw.with_cmask(u8::try_from(self.random.up_to(15)).unwrap_or_default()).with_inv(self.one_in(2));
         }
         if self.one_in(10) {
             raw = raw.with_edge(true);
         }
-        let full = raw.full();
         let (selector, extra) = match self.random.up_to(11) {
             0 | 1 => (Selector::OffcoreResponse as u8, self.random.pick(&[0x1_0001, 0x1_0002, 0x3]).copied()),
             2 => (Selector::FrontEnd as u8, self.random.pick(&[0x1, 0x11, 0x12]).copied()),
             3 => (Selector::LoadLatency as u8, Some(64)),
             _ => (0, None),
         };
-        let whole = if selector == 0 && !self.one_in(3) { 0 } else { full.with_selector(selector).into_bits() };
-        (raw.source().0, whole, extra.unwrap_or_default())
+        (raw.with_selector(selector).source().0, extra.unwrap_or_default())
     }
 
     /// Returns 0 nearly always on machines with one core type.
@@ -266,25 +264,25 @@ impl Generator<'_> {
     }
 
     fn event(&mut self, sampled: bool, precise: bool, multiplex: bool) -> EventRequest {
-        let mut event = EventRequest { source: self.source(), modes: self.modes(), ..EventRequest::EMPTY };
+        let mut event = EventRequest { event: Event::of(self.source()), modes: self.modes(), ..EventRequest::EMPTY };
         if self.one_in(6) {
-            (event.source, event.event, event.extra) = self.raw();
+            (event.event.source, event.event.extra) = self.raw();
         }
         if sampled {
-            event.interval = if event.source == 0 {
+            event.interval = if event.event.source == 0 {
                 self.random.pick(&TIMER_INTERVALS).copied().unwrap_or_default()
             } else {
                 self.interval()
             };
             if precise {
                 self.record(&mut event);
-            } else if event.source != 0 && self.one_in(6) {
+            } else if event.event.source != 0 && self.one_in(6) {
                 event.frequency = self.number(10_000);
             }
         }
-        event.core_type = self.core_type();
+        event.event.core_type = self.core_type();
         if self.one_in(12) {
-            event.counters = self.number(0xFF);
+            event.event.counters = self.number(0xFF);
         }
         if multiplex && self.one_in(3) {
             event.group = self.number(3);
@@ -298,8 +296,8 @@ impl Generator<'_> {
         match self.random.up_to(149) {
             0 => event.interval = self.number(u64::from(u32::MAX)),
             1 => event.frequency = self.number(200_000),
-            2 => event.event = self.random.up_to(u64::MAX),
-            3 => event.extra = self.random.up_to(u64::MAX),
+            2 => event.event.source = self.random.up_to(u64::MAX),
+            3 => event.event.extra = self.random.up_to(u64::MAX),
             4 => event.flags = self.number(7),
             _ => {}
         }
@@ -308,12 +306,12 @@ impl Generator<'_> {
 
     /// Makes an event one that the Debug Store records.
     fn record(&mut self, event: &mut EventRequest) {
-        (event.event, event.extra) = (0, 0);
+        event.event.extra = 0;
         if self.one_in(3) {
-            (event.source, event.interval) = (BRANCHES, 64 << self.random.up_to(3));
+            (event.event.source, event.interval) = (BRANCHES, 64 << self.random.up_to(3));
             event.modes &= modes::BOTH;
         } else {
-            event.source = self.random.pick(&PRECISE).copied().unwrap_or_default();
+            event.event.source = self.random.pick(&PRECISE).copied().unwrap_or_default();
             event.modes |= modes::PRECISE;
         }
     }

@@ -28,7 +28,7 @@ pub struct Catalog {
 }
 
 /// Event number and unit mask of each source that a counter of an identity counts.
-pub type Sources = BTreeMap<u32, (u16, u8)>;
+pub type Sources = BTreeMap<u64, (u16, u8)>;
 
 /// Share of the episodes on processors with counters, in percent.
 const WITH_COUNTERS: u32 = 97;

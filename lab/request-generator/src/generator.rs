@@ -184,12 +184,12 @@ impl Generator {
             Code::QuerySource => {
                 let core_type = if random.percent(30) { pick(random, &self.machine.core_types) } else { None };
                 let source = source(random, &self.machine);
-                SourceRequest { source, core_type: core_type.unwrap_or(0) }.as_bytes().to_vec()
+                SourceRequest { source, core_type: core_type.unwrap_or(0), reserved: 0 }.as_bytes().to_vec()
             }
             Code::SetInterval => {
                 let source = source(random, &self.machine);
                 let interval = if random.percent(50) { number(random, u32::MAX) } else { number(random, 200_000) };
-                IntervalRequest { source, interval }.as_bytes().to_vec()
+                IntervalRequest { source, interval, reserved: 0 }.as_bytes().to_vec()
             }
             Code::Start => {
                 let ordinal = self.starts.wrapping_mul(self.threads).wrapping_add(self.thread);
@@ -199,7 +199,7 @@ impl Generator {
             Code::Stop => {
                 session = session_at(random);
                 let source = if random.percent(85) { ALL_SOURCES } else { source(random, &self.machine) };
-                StopRequest { session: 0, source, core_type: 0 }.as_bytes().to_vec()
+                StopRequest { session: 0, source, core_type: 0, reserved: 0 }.as_bytes().to_vec()
             }
             Code::Read => {
                 session = session_at(random);
@@ -243,9 +243,9 @@ fn session_at(random: &mut Random) -> Option<SessionAt> {
 }
 
 /// Returns a source of the machine, or any number.
-fn source(random: &mut Random, machine: &Machine) -> u32 {
+fn source(random: &mut Random, machine: &Machine) -> u64 {
     let known = pick(random, &machine.sources).map(|limits| limits.source);
-    if random.percent(90) { known.unwrap_or(0) } else { number(random, 0x200) }
+    if random.percent(90) { known.unwrap_or(0) } else { random.up_to(0x200) }
 }
 
 /// Returns a valid length of the output.

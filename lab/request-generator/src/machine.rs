@@ -6,7 +6,7 @@ use protocol::SourceRecord;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceLimits {
     /// KPROFILE_SOURCE.
-    pub source: u32,
+    pub source: u64,
     /// The smallest interval.
     pub minimum: u32,
     /// The largest interval.

@@ -1,9 +1,9 @@
 //! What a client does. Together the scenes contain every kind of request.
 
 use protocol::{
-    ALL_SOURCES, AreaRequest, BRANCHES, Code, DETACHED, EventRequest, GroupRequest, IntervalRequest, ProcessorSet,
-    RegistersRequest, ReplyHeader, SamplesRequest, SessionRequest, SourceRequest, StartHeader, StopRequest, area,
-    flags, modes,
+    ALL_SOURCES, AreaRequest, BRANCHES, Code, DETACHED, Event, EventRequest, GroupRequest, IntervalRequest,
+    ProcessorSet, RegistersRequest, ReplyHeader, SamplesRequest, SessionRequest, SourceRequest, StartHeader,
+    StopRequest, area, flags, modes,
 };
 use zerocopy::IntoBytes;
 
@@ -61,16 +61,16 @@ pub const SCENES: [(&str, Scene); 14] = [
     ("events in no table", raw),
 ];
 
-const TOTAL_ISSUES: u32 = 2;
+const TOTAL_ISSUES: u64 = 2;
 
 /// Events from one sample to the next.
 pub const SCENE_INTERVAL: u32 = 10_000;
 
-fn event(source: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY }
+fn event(source: u64) -> EventRequest {
+    EventRequest { event: Event::of(source), modes: modes::BOTH, ..EventRequest::EMPTY }
 }
 
-fn sampled(source: u32) -> EventRequest {
+fn sampled(source: u64) -> EventRequest {
     EventRequest { interval: SCENE_INTERVAL, ..event(source) }
 }
 
@@ -84,7 +84,7 @@ impl dyn SceneClient + '_ {
     }
 
     fn stop(&mut self, session: u64) {
-        self.ask(Code::Stop, StopRequest { session, source: ALL_SOURCES, core_type: 0 }.as_bytes());
+        self.ask(Code::Stop, StopRequest { session, source: ALL_SOURCES, core_type: 0, reserved: 0 }.as_bytes());
     }
 
     fn read(&mut self, session: u64) {
@@ -105,8 +105,8 @@ pub fn queries(client: &mut dyn SceneClient) {
     for code in [Code::Info, Code::ListSources, Code::ListSessions, Code::ListCoreTypes, Code::ListHalSources] {
         client.ask(code, &[]);
     }
-    client.ask(Code::QuerySource, SourceRequest { source: TOTAL_ISSUES, core_type: 0 }.as_bytes());
-    client.ask(Code::SetInterval, IntervalRequest { source: TOTAL_ISSUES, interval: 50_000 }.as_bytes());
+    client.ask(Code::QuerySource, SourceRequest { source: TOTAL_ISSUES, core_type: 0, reserved: 0 }.as_bytes());
+    client.ask(Code::SetInterval, IntervalRequest { source: TOTAL_ISSUES, interval: 50_000, reserved: 0 }.as_bytes());
     for processor in 0..2 {
         client.ask(Code::ReadRegisters, RegistersRequest { processor, reserved: 0 }.as_bytes());
     }
@@ -222,12 +222,12 @@ fn control_areas(client: &mut dyn SceneClient) {
 
 fn raw(client: &mut dyn SceneClient) {
     // Event 0xC0 without a unit mask; the second one with an extra register, which few events have.
-    const RAW: u32 = 1 << 31 | 0xC0;
     let full = |select: u64, umask: u64, selector: u64| 1 << 63 | select | umask << 12 | selector << 40;
-    let extra = EventRequest { event: full(0xB7, 1, 1), extra: 0x1_0001, ..event(1 << 31 | 0xB7 | 1 << 12) };
-    let session = client.start(0, &[event(RAW)]);
-    let with_extra = client.start(0, &[extra]);
-    client.ask(Code::QuerySource, SourceRequest { source: RAW, core_type: 0 }.as_bytes());
+    let mut with_extra = event(full(0xB7, 1, 1));
+    with_extra.event.extra = 0x1_0001;
+    let session = client.start(0, &[event(full(0xC0, 0, 0))]);
+    let with_extra = client.start(0, &[with_extra]);
+    client.ask(Code::QuerySource, SourceRequest { source: full(0xC0, 0, 0), core_type: 0, reserved: 0 }.as_bytes());
     client.read(session);
     client.stop(with_extra);
     client.stop(session);

@@ -2,7 +2,7 @@
 
 use bench_protocol::Random;
 use protocol::{
-    BRANCH_BUFFER, BRANCHES, DEFAULT_BUDGET, EventRequest, MAX_BATCH, MAX_BUDGET, ProcessorSet, StartHeader,
+    BRANCH_BUFFER, BRANCHES, DEFAULT_BUDGET, Event, EventRequest, MAX_BATCH, MAX_BUDGET, ProcessorSet, StartHeader,
     event_flags, flags, modes,
 };
 use zerocopy::IntoBytes;
@@ -24,10 +24,7 @@ const MANY: u32 = 20;
 const SLOW_INTERVAL: u32 = 10_000_000;
 const SLOW_FREQUENCY: u32 = 100;
 
-/// The bit of a number that encodes an event.
-const RAW: u32 = 1 << 31;
-
-/// The bit of [`EventRequest::event`] that marks an event.
+/// The bit of [`Event::source`] that marks an event in no table.
 const IS_EVENT: u64 = 1 << 63;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,19 +118,19 @@ fn processors(random: &mut Random, machine: &Machine) -> ProcessorSet {
 /// Returns an event of a session. `interval` is a number that no other event has.
 fn event(random: &mut Random, machine: &Machine, kind: Kind, slow: bool, interval: u32) -> EventRequest {
     let limits = source(random, machine, kind);
-    let mut event = EventRequest { source: limits.source, modes: modes::BOTH, ..EventRequest::EMPTY };
+    let mut event = EventRequest { event: Event::of(limits.source), modes: modes::BOTH, ..EventRequest::EMPTY };
     if random.percent(30) && limits.source != 0 {
         event.modes = 1 + number(random, 1);
     }
     if !machine.core_types.is_empty() && random.percent(70) {
-        event.core_type = pick(random, &machine.core_types).unwrap_or(0);
+        event.event.core_type = pick(random, &machine.core_types).unwrap_or(0);
     }
     if random.percent(5) {
-        event.counters = 1 << number(random, 8);
+        event.event.counters = 1 << number(random, 8);
     }
     match kind {
         Kind::Branches => {
-            event = EventRequest { source: BRANCHES, modes: event.modes, ..EventRequest::EMPTY };
+            event = EventRequest { event: Event::of(BRANCHES), modes: event.modes, ..EventRequest::EMPTY };
             event.interval = if slow { *BRANCH_BUFFER.end() } else { BRANCH_BUFFER.start() << number(random, 4) };
         }
         Kind::Frequency => event.frequency = 1 + number(random, if slow { SLOW_FREQUENCY } else { 20_000 }),
@@ -171,13 +168,12 @@ fn source(random: &mut Random, machine: &Machine, kind: Kind) -> SourceLimits {
     pick(random, sources).unwrap_or(none)
 }
 
-/// Makes an event one that is in no table, by its number, or by the field for the whole event with an extra register.
+/// Makes an event one that is in no table, sometimes one with an extra register.
 fn raw(random: &mut Random, event: &mut EventRequest) {
-    let (select, umask) = (number(random, 0xFF), number(random, 0xFF));
-    event.source = RAW | select | umask << 12;
+    event.event.source = IS_EVENT | random.up_to(0xFF) | random.up_to(0xFF) << 12;
     if random.percent(30) {
         let selector = random.up_to(4);
-        event.event = IS_EVENT | u64::from(select) | u64::from(umask) << 12 | selector << 40;
-        event.extra = if selector == 0 { 0 } else { random.up_to(0xFFFF) };
+        event.event.source |= selector << 40;
+        event.event.extra = if selector == 0 { 0 } else { random.up_to(0xFFFF) };
     }
 }

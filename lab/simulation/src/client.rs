@@ -4,9 +4,9 @@ use crate::sim_machine::SimMachine;
 use engine::{ClientId, Completion, Engine, Platform, Request, Sampler, Samples};
 use protocol::status::STATUS_SUCCESS;
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, EventRequest, GroupReply, GroupRequest, Hello, Method, NtStatus, PROTOCOL_VERSION,
-    ProcessorSet, Record, RecordError, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest, StartHeader,
-    StopRequest, modes,
+    ALL_SOURCES, Code, CountRecord, Event, EventRequest, GroupReply, GroupRequest, Hello, Method, NtStatus,
+    PROTOCOL_VERSION, ProcessorSet, Record, RecordError, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
+    StartHeader, StopRequest, modes,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -57,7 +57,7 @@ impl Answer {
 /// Returns the modes in which a source does not count what occurs between the accesses of the driver, so that its count
 /// is known in advance: user mode, except for ProfileTime, which has both and is counted by no counter.
 #[must_use]
-pub const fn quiet_modes(source: u32) -> u32 {
+pub const fn quiet_modes(source: u64) -> u32 {
     if source == 0 { modes::BOTH } else { modes::USER }
 }
 
@@ -103,12 +103,12 @@ impl Client {
         engine: &mut Engine<M>,
         flags: u32,
         processors: ProcessorSet,
-        events: &[(u32, u32)],
+        events: &[(u64, u32)],
     ) -> Answer {
         let header = StartHeader { flags, processors, ..StartHeader::EMPTY };
         let mut input = header.as_bytes().to_vec();
         for (source, modes) in events {
-            let event = EventRequest { source: *source, modes: *modes, ..EventRequest::EMPTY };
+            let event = EventRequest { event: Event::of(*source), modes: *modes, ..EventRequest::EMPTY };
             input.extend_from_slice(event.as_bytes());
         }
         self.ask(engine, Code::Start, &input, 4096)
@@ -118,7 +118,7 @@ impl Client {
     ///
     /// # Panics
     /// Panics if the start is refused.
-    pub fn started<M: Platform>(&self, engine: &mut Engine<M>, flags: u32, sources: &[u32]) -> u64 {
+    pub fn started<M: Platform>(&self, engine: &mut Engine<M>, flags: u32, sources: &[u64]) -> u64 {
         let events: Vec<_> = sources.iter().map(|source| (*source, quiet_modes(*source))).collect();
         let header = self.start(engine, flags, ProcessorSet::EMPTY, &events).header();
         assert_eq!((header.status, header.cause), (0, 0), "start {sources:?}");
@@ -155,8 +155,8 @@ impl Client {
     }
 
     /// Stops a source, or all sources with `None`.
-    pub fn stop<M: Platform>(&self, engine: &mut Engine<M>, session: u64, source: Option<u32>) -> Answer {
-        let stop = StopRequest { session, source: source.unwrap_or(ALL_SOURCES), core_type: 0 };
+    pub fn stop<M: Platform>(&self, engine: &mut Engine<M>, session: u64, source: Option<u64>) -> Answer {
+        let stop = StopRequest { session, source: source.unwrap_or(ALL_SOURCES), core_type: 0, reserved: 0 };
         self.ask(engine, Code::Stop, stop.as_bytes(), 1 << 16)
     }
 

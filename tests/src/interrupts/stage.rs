@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use bench_protocol::{StepEntry, StepPlan, StepReport, Violation};
-use protocol::{Code, CountRecord, EventRequest, modes};
+use protocol::{Code, CountRecord, Event, EventRequest, modes};
 
 use super::scenario::Scenario;
 use crate::lab::Lab;
@@ -27,7 +27,7 @@ const LITTLE: u32 = 1;
 /// A source, and its event and unit mask.
 #[derive(Debug, Clone, Copy)]
 struct Sampled {
-    source: u32,
+    source: u64,
     modes: u32,
     event: (u16, u8),
 }
@@ -121,7 +121,7 @@ impl<'a> Stage<'a> {
 
     fn start(&mut self, sampled: Sampled, budget: u32) -> Result<u64> {
         let Sampled { source, modes, .. } = sampled;
-        let event = EventRequest { source, modes, interval: INTERVAL, ..EventRequest::EMPTY };
+        let event = EventRequest { event: Event::of(source), modes, interval: INTERVAL, ..EventRequest::EMPTY };
         let batch = if modes & modes::PRECISE == 0 { 0 } else { BATCH };
         self.client.start(RING, budget, batch, &[event])
     }

@@ -1,7 +1,9 @@
 //! A second program during a storm: it has a session of its own, and the driver's account at the end.
 
 use anyhow::{Context, Result, ensure};
-use protocol::{ALL_SOURCES, Code, CountRecord, DETACHED, EventRequest, InfoReply, StartHeader, StopRequest, modes};
+use protocol::{
+    ALL_SOURCES, Code, CountRecord, DETACHED, Event, EventRequest, InfoReply, StartHeader, StopRequest, modes,
+};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::disturb::Disturber;
@@ -10,7 +12,7 @@ use crate::requests::{Client, ROOM};
 use crate::wait_for;
 
 /// TotalIssues.
-const SOURCE: u32 = 2;
+const SOURCE: u64 = 2;
 
 pub struct Observer {
     client: Client,
@@ -27,7 +29,7 @@ impl Observer {
     /// Starts to count an event on all processors, if the machine has it.
     pub fn start_witness(&mut self, lab: &mut Lab) -> Result<()> {
         let header = StartHeader::EMPTY;
-        let event = EventRequest { source: SOURCE, modes: modes::BOTH, ..EventRequest::EMPTY };
+        let event = EventRequest { event: Event::of(SOURCE), modes: modes::BOTH, ..EventRequest::EMPTY };
         let (reply, _) = self.client.send(Code::Start, &[header.as_bytes(), event.as_bytes()].concat(), ROOM)?;
         if reply.status == 0 {
             let enabled = lab.wire.enabled_counters()?;
@@ -64,7 +66,7 @@ impl Observer {
     /// Ends the detached sessions, waits until all others have ended, and returns the driver's account.
     pub fn end_sessions(&mut self) -> Result<InfoReply> {
         wait_for(|| {
-            let detached = StopRequest { session: DETACHED, source: ALL_SOURCES, core_type: 0 };
+            let detached = StopRequest { session: DETACHED, source: ALL_SOURCES, core_type: 0, reserved: 0 };
             self.client.send(Code::Stop, detached.as_bytes(), ROOM)?;
             let (_, bytes) = self.client.send(Code::Info, &[], ROOM)?;
             let info = InfoReply::read_from_bytes(&bytes).ok().context("the reply to Info has another length")?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench_protocol::{ControlAreaMode, DebugStore, KvaShadow};
-use protocol::{BRANCHES, Code, EventRequest, Record, RecordKind, StartHeader, modes};
+use protocol::{BRANCHES, Code, Event, EventRequest, Record, RecordKind, StartHeader, modes};
 use serde_json::Value;
 use tests::{Lab, Probe, Reply, hex, wait_until};
 use zerocopy::IntoBytes;
@@ -307,9 +307,13 @@ fn unloading_while_recording_restores_the_registers() {
 /// Returns a start request for branches and precise samples of instructions on all processors.
 fn start() -> String {
     let header = StartHeader { ring: 64, budget: 900, batch: 4, ..StartHeader::EMPTY };
-    let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, ..EventRequest::EMPTY };
-    let precise =
-        EventRequest { source: 0x1A, modes: modes::BOTH | modes::PRECISE, interval: 100_000, ..EventRequest::EMPTY };
+    let branches = EventRequest { event: Event::of(BRANCHES), modes: modes::BOTH, interval: 64, ..EventRequest::EMPTY };
+    let precise = EventRequest {
+        event: Event::of(0x1A),
+        modes: modes::BOTH | modes::PRECISE,
+        interval: 100_000,
+        ..EventRequest::EMPTY
+    };
     hex(&[header.as_bytes(), branches.as_bytes(), precise.as_bytes()].concat())
 }
 

@@ -3,8 +3,8 @@
 use bench_protocol::CounterOwner;
 use protocol::status::STATUS_WMI_ALREADY_ENABLED;
 use protocol::{
-    ALL_SOURCES, Code, ErrorCode, EventRequest, GroupReply, GroupRequest, ReplyHeader, StartHeader, StopRequest, flags,
-    group_flags, modes,
+    ALL_SOURCES, Code, ErrorCode, Event, EventRequest, GroupReply, GroupRequest, ReplyHeader, StartHeader, StopRequest,
+    flags, group_flags, modes,
 };
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::{FromBytes, IntoBytes};
@@ -18,15 +18,15 @@ fn ask(probe: &mut Probe, handle: u32, code: Code, input: &[u8], output: usize) 
     }
 }
 
-pub fn start(probe: &mut Probe, handle: u32, flags: u32, sources: &[u32]) -> ReplyHeader {
+pub fn start(probe: &mut Probe, handle: u32, flags: u32, sources: &[u64]) -> ReplyHeader {
     let header_in = StartHeader { flags, ..StartHeader::EMPTY };
-    let event = |source: &u32| EventRequest { source: *source, modes: modes::BOTH, ..EventRequest::EMPTY };
+    let event = |source: &u64| EventRequest { event: Event::of(*source), modes: modes::BOTH, ..EventRequest::EMPTY };
     let events: Vec<EventRequest> = sources.iter().map(event).collect();
     header(&ask(probe, handle, Code::Start, &[header_in.as_bytes(), events.as_bytes()].concat(), 4_096))
 }
 
 pub fn stop(probe: &mut Probe, handle: u32, session: u64) -> ReplyHeader {
-    let request = StopRequest { session, source: ALL_SOURCES, core_type: 0 };
+    let request = StopRequest { session, source: ALL_SOURCES, core_type: 0, reserved: 0 };
     header(&ask(probe, handle, Code::Stop, request.as_bytes(), 4_096))
 }
 

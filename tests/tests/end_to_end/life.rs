@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use protocol::status::STATUS_SUCCESS;
-use protocol::{Code, EventRequest, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, modes};
+use protocol::{Code, Event, EventRequest, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, modes};
 use tests::{Lab, Probe, Reply, hex, rounds, thousands, wait_until};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -27,18 +27,18 @@ pub fn header(bytes: &[u8]) -> ReplyHeader {
 }
 
 /// Returns a start request for sources in both modes on all processors, in the format of the probe.
-pub fn start_request(sources: &[u32]) -> String {
+pub fn start_request(sources: &[u64]) -> String {
     let header = StartHeader::EMPTY;
     let mut bytes = header.as_bytes().to_vec();
     for source in sources {
-        let event = EventRequest { source: *source, modes: modes::BOTH, ..EventRequest::EMPTY };
+        let event = EventRequest { event: Event::of(*source), modes: modes::BOTH, ..EventRequest::EMPTY };
         bytes.extend_from_slice(event.as_bytes());
     }
     hex(&bytes)
 }
 
 /// Starts sources in a session of this handle.
-pub fn start(probe: &mut Probe, handle: u32, sources: &[u32]) -> ReplyHeader {
+pub fn start(probe: &mut Probe, handle: u32, sources: &[u64]) -> ReplyHeader {
     match probe.control(handle, Code::Start as u32, &start_request(sources), "4096").unwrap() {
         Reply::Done(bytes) => header(&bytes),
         Reply::Failed(code) => panic!("start failed: {code}"),

@@ -12,7 +12,7 @@ use tests::{Lab, SHARES, artifacts};
 use crate::life::wait_for_enabled_counters;
 
 /// TotalIssues.
-const SOURCE: u32 = 2;
+const EVENT: u32 = 0;
 
 /// Reads a recording on this system, with the symbols next to workload.exe.
 fn read(file: &Path, columns: &[Column]) -> (Contents, Vec<TableRow>) {
@@ -22,7 +22,7 @@ fn read(file: &Path, columns: &[Column]) -> (Contents, Vec<TableRow>) {
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
     let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
-    let rows = Table::new(&contents, &symbol_index, SOURCE, columns, &filter).sorted_rows();
+    let rows = Table::new(&contents, &symbol_index, EVENT, columns, &filter).sorted_rows();
     (contents, rows)
 }
 
@@ -53,7 +53,7 @@ fn the_report_shows_the_true_shares_of_the_functions() {
         assert!(ran.err.contains("recorded"), "{}", ran.err);
 
         let (contents, rows) = read(&file, &[Column::Process, Column::Module, Column::Symbol]);
-        let samples = contents.sample_counts.total(SOURCE).weight.samples;
+        let samples = contents.sample_counts.total(EVENT).weight.samples;
         assert!(samples > 200, "{identity}: {samples}");
         for (name, percent) in SHARES {
             let row = row(&rows, name);
@@ -137,7 +137,7 @@ fn a_killed_recording_keeps_every_complete_block() {
     let contents =
         Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true, stacks: false }).unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
-    assert!(contents.sample_counts.total(SOURCE).weight.samples > 100, "what was written is there");
+    assert!(contents.sample_counts.total(EVENT).weight.samples > 100, "what was written is there");
     lab.finish().unwrap();
 }
 

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use protocol::{
-    Code, EventRequest, InfoReply, Mode, Record, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
+    Code, Event, EventRequest, InfoReply, Mode, Record, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
     StartHeader, StopRequest, modes,
 };
 use tests::{Lab, Probe, Reply, hex, is_soak, rounds, thousands, wait_until};
@@ -21,7 +21,7 @@ fn total_issues(identity: &str) -> (u16, u8) {
 const PROCESSORS: u32 = 2;
 
 /// TotalIssues.
-const SOURCE: u32 = 2;
+const SOURCE: u64 = 2;
 
 /// The Win32 error for STATUS_CANCELLED.
 const ERROR_OPERATION_ABORTED: u32 = 995;
@@ -37,9 +37,9 @@ pub fn start_sampling(ring: u32, interval: u32, budget: u32) -> String {
 }
 
 /// Returns a start request that samples a source on every processor.
-pub fn start_sampling_source(source: u32, ring: u32, interval: u32, budget: u32) -> String {
+pub fn start_sampling_source(source: u64, ring: u32, interval: u32, budget: u32) -> String {
     let header = StartHeader { ring, budget, ..StartHeader::EMPTY };
-    let event = EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
+    let event = EventRequest { event: Event::of(source), modes: modes::BOTH, interval, ..EventRequest::EMPTY };
     hex(&[header.as_bytes(), event.as_bytes()].concat())
 }
 
@@ -56,7 +56,7 @@ impl Sampler {
     }
 
     /// Starts sampling another source.
-    pub fn start_source(lab: &Lab, source: u32, ring: u32, interval: u32, budget: u32) -> Self {
+    pub fn start_source(lab: &Lab, source: u64, ring: u32, interval: u32, budget: u32) -> Self {
         let mut probe = lab.probe().unwrap();
         let handle = connect_with(&mut probe, "");
         let input = start_sampling_source(source, ring, interval, budget);
@@ -115,7 +115,9 @@ impl Sampler {
 
     /// Stops the session. Returns samples, lost samples and throttled samples of each processor.
     pub fn stop(&mut self) -> Vec<[u64; 3]> {
-        let input = hex(StopRequest { session: self.session, source: protocol::ALL_SOURCES, core_type: 0 }.as_bytes());
+        let input =
+            hex(StopRequest { session: self.session, source: protocol::ALL_SOURCES, core_type: 0, reserved: 0 }
+                .as_bytes());
         let (header, bytes) = ask(&mut self.probe, self.handle, Code::Stop, &input, 4_096);
         assert_eq!((header.status, header.cause), (0, 0));
         let counts: Vec<protocol::CountRecord> = all(header, &bytes);

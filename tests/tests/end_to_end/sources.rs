@@ -10,7 +10,7 @@ use crate::life::{connect, header, start};
 use crate::sampling::Sampler;
 
 /// ProfileTime.
-const TIME: u32 = 0;
+const TIME: u64 = 0;
 
 const PROCESSORS: u32 = 2;
 
@@ -35,7 +35,7 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
         assert!(sources.iter().all(|source| source.support == 0), "{identity}");
         for (round, four) in (1_u64..).zip(sources[1..].chunks(4)) {
             lab.wire.clear_ledger().unwrap();
-            let ids: Vec<u32> = four.iter().map(|source| source.source).collect();
+            let ids: Vec<u64> = four.iter().map(|source| source.source).collect();
             let [session, _] = start(&mut probe, handle, &ids).detail;
             // Sources with the same event count the same occurrences.
             let mut events: Vec<(u16, u8)> = four.iter().map(|source| event(source.select)).collect();
@@ -47,14 +47,17 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
                 lab.wire.run(processor, &happened, &happened).unwrap();
             }
             let read: Vec<CountRecord> = ask(&mut probe, handle, Code::Read, SessionRequest { session }.as_bytes());
-            let stop = StopRequest { session, source: ALL_SOURCES, core_type: 0 };
+            let stop = StopRequest { session, source: ALL_SOURCES, core_type: 0, reserved: 0 };
             let stopped: Vec<CountRecord> = ask(&mut probe, handle, Code::Stop, stop.as_bytes());
             assert_eq!((read.len(), stopped.len()), (2 * four.len(), 2 * four.len()));
             for (read, stopped) in read.iter().zip(&stopped) {
-                let select = four.iter().find(|source| source.source == read.source).unwrap().select;
+                let select = four.iter().find(|source| source.source == read.event.source).unwrap().select;
                 let place = events.iter().position(|known| *known == event(select)).unwrap();
                 assert_eq!(thousands(read.count), 2 * thousands(happened[place].2), "{identity} {read:?}");
-                assert_eq!((stopped.source, thousands(stopped.count)), (read.source, thousands(read.count)));
+                assert_eq!(
+                    (stopped.event.source, thousands(stopped.count)),
+                    (read.event.source, thousands(read.count))
+                );
             }
             assert_eq!(lab.enabled_counters().unwrap(), 0, "{identity}, round {round}");
         }

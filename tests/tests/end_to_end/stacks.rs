@@ -10,7 +10,7 @@ use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table}
 use tests::{Lab, Workload, artifacts};
 
 /// TotalIssues.
-const SOURCE: u32 = 2;
+const EVENT: u32 = 0;
 
 const RECORDING: &str = "C:\\stacks.rec";
 const RECORD: [&str; 9] = ["record", "-g", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", RECORDING];
@@ -100,7 +100,7 @@ fn each_caller_has_its_true_share_and_each_sample_its_own_stack() {
         lab.run_by_script().unwrap();
         let contents = contents(&lab, "stacks.rec");
         let outcomes = check_stacks(&contents, &stacks);
-        let samples = contents.sample_counts.total(SOURCE).weight.samples;
+        let samples = contents.sample_counts.total(EVENT).weight.samples;
         let complete = outcomes.get("Complete").copied().unwrap_or_default();
         // An interrupt that comes while a DPC runs finds code at DISPATCH_LEVEL on a real processor.
         assert!(samples > 200 && complete > samples / 2, "{identity}: {outcomes:?}\n{}", ran.err);
@@ -117,7 +117,7 @@ fn each_caller_has_its_true_share_and_each_sample_its_own_stack() {
         let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
         let filter = Filter::default();
         let index = SymbolIndex::new(&contents, &filter, &finder);
-        let rows = Table::with_children(&contents, &index, SOURCE, &[Column::Symbol], &filter).sorted_rows();
+        let rows = Table::with_children(&contents, &index, EVENT, &[Column::Symbol], &filter).sorted_rows();
         for (name, places) in BELOW {
             let named = |symbol: &str| symbol.rsplit("::").next() == Some(&format!("{name}()"));
             let row = rows.iter().find(|row| row.symbol.as_deref().is_some_and(named));
@@ -181,8 +181,8 @@ fn a_refused_trace_session_costs_the_stacks_and_a_trace_file_has_them() {
         let told = "warning: samples are recorded without call stacks: Windows refuses the trace session\n  because: ";
         assert!(ran.err.contains(&format!("{told}{step} failed: ")), "{}", ran.err);
         let contents = contents(&lab, "stacks.rec");
-        let stats = contents.sample_counts.stack_stats(SOURCE);
-        assert!(contents.sample_counts.total(SOURCE).weight.samples > 100 && !stats.are_recorded(), "{function}");
+        let stats = contents.sample_counts.stack_stats(EVENT);
+        assert!(contents.sample_counts.total(EVENT).weight.samples > 100 && !stats.are_recorded(), "{function}");
         assert!(lab.wire.providers().unwrap().iter().all(|provider| !provider.enabled), "{function}");
     }
     // Without the stand-in, the functions of Wine refuse.

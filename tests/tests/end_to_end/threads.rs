@@ -5,7 +5,9 @@ use std::mem::offset_of;
 use std::process::Child;
 
 use bench_protocol::{Accounting, HandleTarget, Refusal, Scheduling, ThreadLedger, ThreadScript, UserRdpmc};
-use protocol::{Code, EventRequest, GroupReply, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags, modes};
+use protocol::{
+    Code, Event, EventRequest, GroupReply, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags, modes,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tests::{Lab, artifacts, hex, package, wait_until};
@@ -284,13 +286,13 @@ fn a_profile_ends_with_its_program() {
 }
 
 /// TotalIssues, which is event C0.
-const INSTRUCTIONS: u32 = 2;
+const INSTRUCTIONS: u64 = 2;
 
 /// Steps that start instructions in user mode on all processors, and keep the session.
 fn start(flags: u32) -> Vec<String> {
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
     let header = StartHeader { flags, ..StartHeader::EMPTY };
-    let event = EventRequest { source: INSTRUCTIONS, modes: modes::USER, ..EventRequest::EMPTY };
+    let event = EventRequest { event: Event::of(INSTRUCTIONS), modes: modes::USER, ..EventRequest::EMPTY };
     let request = hex(&[header.as_bytes(), event.as_bytes()].concat());
     vec![
         format!("ioctl:{}:{}:72", Code::Hello as u32, hex(hello.as_bytes())),

@@ -9,7 +9,7 @@ use tests::{Lab, SHARES, artifacts};
 
 use crate::record::symbol;
 
-/// ProfileTime.
+/// The index of ProfileTime.
 const TIME: u32 = 0;
 
 const FILE: &str = "C:\\time.rec";
@@ -50,7 +50,7 @@ fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Con
 /// Returns the counts of ProfileTime.
 fn counts(contents: &Contents) -> Vec<Count> {
     let summary = contents.summary.clone().expect("a whole recording");
-    summary.counts.into_iter().filter(|count| count.source == TIME).collect()
+    summary.counts.into_iter().filter(|count| count.event == TIME).collect()
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn time_and_counters_are_recorded_together_with_timers_that_are_late_or_merged()
         let samples: u64 = counts(&contents).iter().map(|count| count.samples).sum();
         assert!(samples > 30, "{identity}, {timers:?}: {:?}", contents.summary);
         let all = contents.summary.clone().unwrap().counts;
-        assert!(all.iter().any(|count| count.source == 2 && count.samples > 0), "{timers:?}: {all:?}");
+        assert!(all.iter().any(|count| count.event == 1 && count.samples > 0), "{timers:?}: {all:?}");
         for count in counts(&contents) {
             let taken = count.samples + count.lost + count.throttled;
             assert!(taken <= count.count, "{timers:?}: {count:?}");

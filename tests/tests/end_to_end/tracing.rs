@@ -134,11 +134,12 @@ fn sessions_and_losses_are_told() {
     let events = lab.wire.take_events().unwrap();
     let start = &events[0];
     let (start, name) = SessionStart::read_from_prefix(&start.payload).unwrap();
-    assert_eq!((start.session, start.source, start.interval), (running.session, 2, INTERVAL));
+    assert_eq!((start.session, start.event.source, start.interval), (running.session, 2, INTERVAL));
     assert_eq!(name, b"\x0B\0TotalIssues");
     let of = |id: EventId| events.iter().filter(move |event| event.id == id as u16);
-    let sampled: u64 = of(EventId::Sample).filter_map(parsed).map(|sample| u64::from(sample.count)).sum();
-    let throttled: u64 = of(EventId::Throttled).map(|event| Loss::read_from_bytes(&event.payload).unwrap().count).sum();
+    let sampled: u64 = of(EventId::Sample).filter_map(parsed).map(|sample| sample.count).sum();
+    let throttled = of(EventId::Throttled).map(|event| Loss::read_from_bytes(&event.payload).unwrap().count);
+    let throttled: u64 = throttled.map(u64::from).sum();
     let [taken, _, of_driver]: [u64; 3] =
         counts.into_iter().reduce(|a, b| [a[0] + b[0], a[1] + b[1], a[2] + b[2]]).unwrap();
     assert_eq!(sampled, taken);

@@ -235,13 +235,12 @@ impl Symbols {
 
     fn location(ip: u64) -> SampleLocation {
         SampleLocation {
-            source: 0,
+            event: 0,
             core_type: 0,
             process: Self::PROCESS.into(),
             thread: 0,
             processor: 0,
             kernel: false,
-            by_mode: false,
             ip,
             stack: StackId::NOT_RECORDED,
         }

@@ -125,7 +125,7 @@ fn a_stop_completes_the_pending_request_with_the_last_samples() {
     overflow(&mut lab, 5);
     // Else the driver would look by itself after 10 s, and hide that the stop does not wake it.
     lab.wire.hold_clocks(true).unwrap();
-    let stop = StopRequest { session: sampler.session, source: protocol::ALL_SOURCES, core_type: 0 };
+    let stop = StopRequest { session: sampler.session, source: protocol::ALL_SOURCES, core_type: 0, reserved: 0 };
     let stopped = sampler.probe.control(sampler.handle, Code::Stop as u32, &hex(stop.as_bytes()), "4096").unwrap();
     assert!(matches!(stopped, Reply::Done(_)), "{stopped:?}");
     let Reply::Done(bytes) = sampler.probe.join(request).unwrap() else { panic!("no samples") };

@@ -79,7 +79,7 @@ const TABLES: [(&str, &[&str]); 31] = [
 ];
 
 /// Sources of the Emon interface, with libpfm4's names of their events.
-const EMON: [(u32, &str, &str); 6] = [
+const EMON: [(u64, &str, &str); 6] = [
     (0x02, "INST_RETIRED", "ANY_P"),
     (0x06, "BR_INST_RETIRED", "ALL_BRANCHES"),
     (0x0A, "LONGEST_LAT_CACHE", "MISS"),
@@ -199,7 +199,7 @@ fn register(fact: &Fact) -> Option<u64> {
     if fact.second || fact.any || fact.counters == 0 {
         return None;
     }
-    let event = RawEvent::NONE
+    let event = RawEvent::new()
         .with_event(fact.event)
         .with_umask(fact.umask.filter(|umask| *umask <= 0xFF)?)
         .with_cmask(fact.cmask)

@@ -7,7 +7,7 @@ use halprof::source::Sources;
 use halprof::text::{missing_feature, support};
 use pmu::Support;
 use pmu::debug_store::MissingFeature;
-use protocol::{ErrorCode, ReplyHeader, SessionEvent, modes, status};
+use protocol::{ErrorCode, Event, ReplyHeader, SessionEvent, modes, status};
 use zerocopy::FromZeros;
 
 use fake_system::{core_type_record, sources};
@@ -28,7 +28,7 @@ fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Ref
             detail,
             ..ReplyHeader::new_zeroed()
         },
-        source: sources.name(6),
+        source: sources.name_of(&Event::of(6)),
         sessions: sessions::by_session(session_events, &sources),
         core_types: Vec::new(),
         is_root: false,
@@ -39,10 +39,10 @@ fn refusal(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Err
     Error::from(refused(cause, detail, session_events))
 }
 
-fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
+fn holder(session: u64, source: u64, flags: u32) -> SessionEvent {
     SessionEvent {
+        event: Event::of(source),
         session,
-        source,
         modes: modes::BOTH,
         process: 1234,
         flags,
@@ -550,7 +550,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 15) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 16) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }

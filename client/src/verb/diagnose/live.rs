@@ -6,7 +6,7 @@ use halprof::source::Sources;
 use halprof::text::processors::ranges;
 use halprof::text::register;
 use pmu::Cpuid;
-use protocol::{HalSourceRecord, NtStatus, ReadBy, RegisterRecord};
+use protocol::{Event, HalSourceRecord, NtStatus, ReadBy, RegisterRecord};
 use raw_cpuid::CpuIdResult;
 use serde::Serialize;
 use x86_defs::cpuid::leaf;
@@ -70,7 +70,7 @@ impl HalSource {
         let answer = error.is_none();
         Self {
             id: source,
-            name: sources.name(source),
+            name: sources.name_of(&Event::of(source.into())),
             supported: answer.then_some(supported != 0),
             interval: answer.then_some(interval),
             error,

@@ -72,7 +72,7 @@ fn pair(name: String, both: [(&LoadedRecording, SampledSource); 2], sort: &[Diff
     }
     let lost_shares = both.map(|(loaded, source)| {
         let counts = &loaded.contents.sample_counts;
-        let lost = counts.loss_stats().filter(|(id, cpu, _)| source.is_concerned_by(counts.source_on(*id, *cpu)));
+        let lost = counts.loss_stats().filter(|(id, cpu, _)| source == counts.source_on(*id, *cpu));
         share::lost(lost.map(|(.., stats)| stats.lost).sum(), counts.total(source).weight.samples)
     });
     Pair { name, totals: tables.map(|table| table.total), lost_shares, rows }

@@ -12,7 +12,7 @@ use user_error::Error;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SourceRow {
-    id: u32,
+    id: Option<u32>,
     name: &'static str,
     select: String,
     ebx_bit: Option<u8>,
@@ -25,7 +25,7 @@ impl From<&'static ProfileSource> for SourceRow {
     fn from(source: &'static ProfileSource) -> Self {
         let IntervalRange { default, minimum, maximum } = IntervalRange::of(source.source);
         Self {
-            id: source.source.0,
+            id: source.source.number(),
             name: source.name,
             select: format::select(source.select),
             ebx_bit: source.ebx_bit,

@@ -11,7 +11,7 @@ use thiserror::Error as ThisError;
 
 use crate::cli::RecordArgs;
 use counts::share::{self, percent};
-use recorder::sampling::{shares_number, trace_plan};
+use recorder::sampling::trace_plan;
 use recorder::{TraceResult, Tracing};
 use system::trace::{TraceError, TraceLosses};
 use terminal::context::Context;
@@ -35,26 +35,6 @@ impl UserError for NoTraceFile {
 
     fn remedy(&self) -> Option<String> {
         Some(remedy(&self.0.cause).to_owned())
-    }
-}
-
-/// The trace names events by numbers, and two have the same.
-#[derive(Debug, ThisError)]
-#[error("call stacks cannot be recorded of two values of one event at once")]
-struct OneNumber(#[source] SameNumber);
-
-/// Why they cannot.
-#[derive(Debug, ThisError)]
-#[error("the trace names both by the number {0:#x}, which does not say the value of the extra register")]
-struct SameNumber(u32);
-
-impl UserError for OneNumber {
-    fn exit(&self) -> Exit {
-        Exit::Usage
-    }
-
-    fn remedy(&self) -> Option<String> {
-        Some("one recording for each value, or both without -g".to_owned())
     }
 }
 
@@ -84,11 +64,8 @@ pub fn start(
     context: &mut Context,
 ) -> Result<Option<Tracing>, Error> {
     let Some(graph) = args.stacks.graph() else { return Ok(None) };
-    if let Some(event) = events.iter().find(|event| shares_number(event, events)) {
-        return Err(OneNumber(SameNumber(event.source)).into());
-    }
     let plan = trace_plan(&args.session.header(), events, &connection.info()?, args.stacks.etl.clone());
-    match Tracing::start(context.system()?, &plan, graph) {
+    match Tracing::start(context.system()?, &plan, graph, events) {
         Ok(tracing) => Ok(Some(tracing)),
         Err(error) if plan.file.is_some() => Err(NoTraceFile(error).into()),
         Err(error) => {

@@ -54,7 +54,7 @@ impl Tester<'_> {
         let Some((source, _)) = source.filter(|_| sampled.verdict != Verdict::Untested) else {
             return Ok(checks.map(|check| Check { reason: sampled.reason.clone(), ..check }));
         };
-        let event = EventRequest { source, modes: modes::USER, interval: INTERVAL, ..EventRequest::EMPTY };
+        let event = EventRequest { event: source, modes: modes::USER, interval: INTERVAL, ..EventRequest::EMPTY };
         Ok(match self.sample_stacks(event) {
             Ok(sampled) => sampled.judge(checks),
             Err(error) => {
@@ -71,7 +71,7 @@ impl Tester<'_> {
         let processors = self.connection.info()?.processors;
         let plan = TracePlan { samples_per_second: RATE, processors, file: None };
         // The driver writes events only if a trace session wants them.
-        let tracing = Tracing::start(self.system, &plan, CallGraph::Both).map_err(SelftestError::Trace)?;
+        let tracing = Tracing::start(self.system, &plan, CallGraph::Both, &[event]).map_err(SelftestError::Trace)?;
         let (started, calls) = self.session(RING, event, |started| {
             let processor = self.processor;
             let calls = self.system.execute_in_calls(processor, &work);
@@ -82,7 +82,7 @@ impl Tester<'_> {
         let mut stream = self.connection.sample_stream(started.session);
         let buffers = Buffers::new();
         loop {
-            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO, &[event.source])?;
+            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO)?;
             collector.add(batch);
             if is_last {
                 break;

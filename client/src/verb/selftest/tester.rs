@@ -5,7 +5,7 @@ use std::time::Duration;
 use halprof::event::role::Role;
 use halprof::event::suffix;
 use halprof::{Driver, Started};
-use protocol::{EventRequest, ProcessorSet, Record, StartHeader, modes};
+use protocol::{Event, EventRequest, ProcessorSet, Record, StartHeader, modes};
 
 use super::{Check, ROUNDS, SelftestError, Unit, Verdict};
 use recorder::Buffers;
@@ -70,7 +70,7 @@ impl Tester<'_> {
             let check = Check { event, ..self.check(name, unit, expected, tolerance) };
             checks.push(match source {
                 Some((source, _)) => {
-                    check.with(self.count(EventRequest { source, modes, ..EventRequest::EMPTY }).map(real))
+                    check.with(self.count(EventRequest { event: source, modes, ..EventRequest::EMPTY }).map(real))
                 }
                 None => check.untested(NO_SOURCE.to_owned()),
             });
@@ -88,9 +88,9 @@ impl Tester<'_> {
         Check { processor: self.processor, name, event: None, unit, expected, measured, tolerance, verdict, reason }
     }
 
-    /// Returns the supported source with a role, and its name.
-    pub fn source(&self, role: Role) -> Result<Option<(u32, String)>, Error> {
-        Ok(self.connection.sources()?.with_role(role).map(|source| (source.id, source.name.clone())))
+    /// Returns the event of the supported source with a role, and its name.
+    pub fn source(&self, role: Role) -> Result<Option<(Event, String)>, Error> {
+        Ok(self.connection.sources()?.with_role(role).map(|source| (source.event, source.name.clone())))
     }
 
     fn header(&self, ring: u32) -> StartHeader {
@@ -161,7 +161,7 @@ impl Tester<'_> {
         let Some((source, _)) = source else {
             return Ok([samples, share].map(|check| check.untested(NO_SOURCE.to_owned())));
         };
-        let event = EventRequest { source, modes: modes::USER, interval: INTERVAL, ..EventRequest::EMPTY };
+        let event = EventRequest { event: source, modes: modes::USER, interval: INTERVAL, ..EventRequest::EMPTY };
         Ok(match self.sample(event, &work) {
             Ok([0, 0]) => [samples.with(Ok(0.0)), share.failed(NO_SAMPLE.to_owned())],
             Ok([first, second]) => {
@@ -184,7 +184,7 @@ impl Tester<'_> {
         let mut stream = self.connection.sample_stream(session);
         let (buffers, mut found) = (Buffers::new(), [0; 2]);
         loop {
-            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO, &[event.source])?;
+            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO)?;
             for record in batch.records() {
                 let Ok(Record::Sample(sample)) = record.parse() else { continue };
                 for (found, addresses) in found.iter_mut().zip(&addresses) {

@@ -149,7 +149,7 @@ pub fn blocks(events: &[EventCount], sets: &[Set], runs: &[Vec<EventCount>], met
 }
 
 fn block(set: Set, mut events: Vec<EventCount>, runs: &[Vec<EventCount>], metrics: &Metrics) -> Block {
-    let key = |event: &EventCount| (event.index, event.core_type_number);
+    let key = |event: &EventCount| (event.index, event.event.core_type);
     let repeated: Vec<Option<Spread<u64>>> = events
         .iter_mut()
         .map(|event| {
@@ -175,7 +175,7 @@ pub fn rows<'a>(events: &'a [Counted], blocks: &'a [Block], per_cpu: bool) -> Ve
     if !per_cpu {
         return blocks.iter().flat_map(of).collect();
     }
-    let key = |row: &Counted| (row.event.index, row.event.core_type_number);
+    let key = |row: &Counted| (row.event.index, row.event.event.core_type);
     let of_event = |event: &'a Counted| {
         let same = move |(_, row): &(&'a Block, &'a Counted)| key(row) == key(event);
         blocks.iter().flat_map(of).filter(same)

@@ -46,7 +46,7 @@ impl<T: Copy> Spread<T> {
 
 /// Returns the mean of the counts and times of several runs, for each event and processor of the last one.
 pub fn mean(runs: &[Vec<CountRecord>]) -> Vec<CountRecord> {
-    let key = |record: &CountRecord| (record.index, record.source, record.processor);
+    let key = |record: &CountRecord| (record.index, record.event.source, record.processor);
     let Some(last) = runs.last() else { return Vec::new() };
     let mut by_key: HashMap<_, Vec<&CountRecord>> = HashMap::new();
     for record in runs.iter().flatten() {

@@ -134,12 +134,12 @@ fn rows(lead: &str, events: &[Counted], blocks: Option<&[Block]>, args: &StatArg
 fn rows_by_core_type(lead: &str, events: &[Counted], args: &StatArgs, columns: &Columns) -> String {
     let mut types: Vec<u32> = Vec::new();
     for Counted { event, .. } in events {
-        if !types.contains(&event.core_type_number) {
-            types.push(event.core_type_number);
+        if !types.contains(&event.event.core_type) {
+            types.push(event.event.core_type);
         }
     }
     let of = |core_type: &u32| -> String {
-        let own = events.iter().filter(|row| row.event.core_type_number == *core_type);
+        let own = events.iter().filter(|row| row.event.event.core_type == *core_type);
         if args.metric_only { shares(lead, own) } else { own.map(|row| columns.row(lead, row)).collect() }
     };
     let between = if lead.is_empty() { "\n" } else { "" };

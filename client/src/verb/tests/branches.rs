@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use protocol::{
-    BRANCHES, BranchKind, BranchRecord, EventRequest, Mode, PauseKind, PauseRecord, Prediction, SampleRecord,
+    BRANCHES, BranchKind, BranchRecord, Event, EventRequest, Mode, PauseKind, PauseRecord, Prediction, SampleRecord,
     StartHeader, StopKind, StopRecord, UNKNOWN,
 };
 use recording::{Block, Reader};
@@ -16,9 +16,9 @@ const NT: u64 = 0xFFFF_F800_0000_0000;
 
 /// Creates a branch on processor 0.
 fn branch(from: u64, to: u64, prediction: Prediction) -> SampleRecord {
-    let (time, process, thread, processor, source) = (1, UNKNOWN, UNKNOWN, 0, BRANCHES);
+    let (time, process, thread, processor, event) = (1, UNKNOWN, UNKNOWN, 0, 0);
     let (kind, mode) = (BranchKind::Branch, if from < NT { Mode::User } else { Mode::Kernel });
-    BranchRecord { time, from, process, thread, processor, event: source, prediction, kind, mode, to }.into()
+    BranchRecord { time, from, process, thread, processor, event, prediction, kind, mode, to }.into()
 }
 
 /// Returns eight branches, five of them equal.
@@ -56,7 +56,7 @@ fn the_session_has_one_event_with_the_buffer_as_its_interval() {
         let system = system(&[]);
         run(&system, &format!("branches -C 0,3 --duration 0.001 {options}")).outcome.unwrap();
         let (header, event) = start(&system);
-        assert_eq!(event, EventRequest { source: BRANCHES, modes, interval: buffer, ..EventRequest::EMPTY });
+        assert_eq!(event, EventRequest { event: Event::of(BRANCHES), modes, interval: buffer, ..EventRequest::EMPTY });
         assert_eq!((header.ring, header.batch, header.flags), (ring, 0, 0));
         assert!(header.processors.iter().eq([0, 3]));
         assert_eq!(system.driver.inputs(Code::Stop).len(), 1);

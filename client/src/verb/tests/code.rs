@@ -60,7 +60,7 @@ fn folder_with(dll: Module, modes: u32, samples: &[u64]) -> TempDir {
             process: 8,
             thread: 9,
             processor: 0,
-            event: 25,
+            event: 0,
             interval: 1000,
             kind: CounterKind::Sample,
             mode: Mode::User,

@@ -40,7 +40,7 @@ fn recording([app, ntdll, kernel]: [usize; 3]) -> Vec<u8> {
     let cycles = [(app, 8, APP + 0x1000), (ntdll, 4321, NTDLL + 0x20), (kernel, 8, NT + 0x50)];
     let samples = cycles
         .into_iter()
-        .flat_map(|(number, process, ip)| vec![SampleRecord::from(record(25, 100_003, process, ip)); number]);
+        .flat_map(|(number, process, ip)| vec![SampleRecord::from(record(0, 100_003, process, ip)); number]);
     let samples: Vec<SampleRecord> = samples.collect();
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     for process in processes() {
@@ -166,7 +166,7 @@ fn many_unchanged_rows_do_not_fail_by_chance() {
             state >> 33
         };
         let samples: Vec<SampleRecord> =
-            (0..2000).map(|_| record(25, 100_003, 8, APP + 16 * (next() % 100)).into()).collect();
+            (0..2000).map(|_| record(0, 100_003, 8, APP + 16 * (next() % 100)).into()).collect();
         let mut writer = Writer::new(Vec::new(), &session()).unwrap();
         writer.process(&processes()[1]).unwrap();
         writer.samples(&samples).unwrap();
@@ -181,14 +181,14 @@ fn many_unchanged_rows_do_not_fail_by_chance() {
 }
 
 /// A system that counts so many of each event in three runs.
-fn counted(cycles: [u64; 3], events: &[u32]) -> FakeSystem {
+fn counted(cycles: [u64; 3], events: &[u64]) -> FakeSystem {
     let of = |one| events.iter().map(|event| count(*event, 0, one, SECOND)).collect();
     let runs: VecDeque<Vec<CountRecord>> = cycles.map(of).into();
     FakeSystem::running(FakeDriver { runs: Shared::from(runs), ..FakeDriver::default() })
 }
 
 /// What `stat -r 3 --json` prints of them.
-fn counts(cycles: [u64; 3], events: &[u32]) -> Vec<u8> {
+fn counts(cycles: [u64; 3], events: &[u64]) -> Vec<u8> {
     let names: Vec<String> = events.iter().map(ToString::to_string).collect();
     let line = format!("stat -e {} -r 3 --json -o - --duration 0.001", names.join(","));
     run(&counted(cycles, events), &line).out.into_bytes()

@@ -1,7 +1,6 @@
 //! Tests of events with the value of an extra register.
 
-use halprof::event::raw_event::EncodedEvent;
-use protocol::{EventRequest, StartHeader};
+use protocol::{Event, EventRequest, StartHeader};
 use zerocopy::FromBytes;
 
 use super::*;
@@ -9,7 +8,7 @@ use super::*;
 const READS: &str = "cpu/event=0xb7,umask=0x01,offcore_rsp=0x10001/";
 const WRITES: &str = "cpu/event=0xb7,umask=0x01,offcore_rsp=0x10002/";
 
-fn whole(text: &str) -> EncodedEvent {
+fn whole(text: &str) -> Event {
     let name: SourceName = text.parse().unwrap();
     let SourceName::Raw(whole) = name else { panic!("{text}") };
     whole
@@ -23,15 +22,11 @@ fn asked(system: &FakeSystem) -> Vec<EventRequest> {
 
 #[test]
 fn two_values_of_one_event_are_requested_and_shown_apart() {
-    let of = |text, number| {
-        let event = whole(text);
-        let record = count(event.event.source().0, 0, number, SECOND);
-        CountRecord { event: event.bits(), extra: event.value(), ..record }
-    };
+    let of = |text, number| CountRecord { event: whole(text), ..count(0, 0, number, SECOND) };
     let system = with_counts(&[of(READS, 1_001), of(WRITES, 22)]);
     let ran = stat(&system, &format!("-e {WRITES},{READS}"));
-    let requested: Vec<_> = asked(&system).iter().map(|it| (it.event, it.extra)).collect();
-    assert_eq!(requested, [WRITES, READS].map(|text| (whole(text).bits(), whole(text).value())));
+    let requested: Vec<_> = asked(&system).iter().map(|it| it.event).collect();
+    assert_eq!(requested, [WRITES, READS].map(whole));
     let line = |name: &str, number: &str| {
         let found = ran.err.lines().chain(ran.out.lines()).find(|line| line.contains(name)).map(str::to_owned);
         assert!(found.as_ref().is_some_and(|line| line.contains(number)), "{name}: {found:?}");
@@ -95,8 +90,8 @@ fn each_kind_of_value_reaches_the_driver_with_its_selector() {
         let command = if text.ends_with(":p") { record.as_str() } else { "start" };
         let _ = run(&system, &format!("{command} {text}"));
         let [event] = asked(&system)[..] else { panic!("{text}") };
-        assert_eq!((event.event >> 40 & 7, event.extra), (selector, value), "{text}");
-        assert_eq!(pmu::source::FullEvent::from_bits(event.event).raw().source().0, event.source, "{text}");
+        assert_eq!((event.event.source >> 40 & 7, event.event.extra), (selector, value), "{text}");
+        assert_eq!(event.event, whole(text.strip_suffix(":p").unwrap_or(text)));
     }
 }
 

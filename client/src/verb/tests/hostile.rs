@@ -69,7 +69,7 @@ fn recording(depth: u64) -> Vec<u8> {
     writer.methods(&Methods { id: 8, created: None, methods: vec![method] }).unwrap();
     let callers = (0..depth).map(|caller| [JIT + 4, APP + 0x50 + 0x10 * caller, NT + 0x70][(caller % 3) as usize]);
     let stack = SampleStack::Stack(CallStack { callers: callers.collect(), end: StackEnd::Complete });
-    let samples = [APP + 0x1000, JIT + 8, NT + 0x50].map(|ip| (record(25, 1000, 8, ip).into(), stack.clone()));
+    let samples = [APP + 0x1000, JIT + 8, NT + 0x50].map(|ip| (record(0, 1000, 8, ip).into(), stack.clone()));
     writer.stacked_samples(&samples).unwrap();
     writer.finish(&summary()).unwrap()
 }

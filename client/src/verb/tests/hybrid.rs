@@ -1,6 +1,6 @@
 //! Verbs on a hybrid: what is shown for each core type.
 
-use protocol::{EventRequest, SourceRecord, StartHeader};
+use protocol::{Event, EventRequest, SourceRecord, StartHeader};
 
 use super::*;
 use fake_system::core_type_record;
@@ -37,9 +37,9 @@ fn driver() -> FakeDriver {
     }
 }
 
-fn raw() -> u32 {
+fn raw() -> u64 {
     let SourceName::Raw(event) = "cpu/event=0xd1,umask=0x20/".parse().unwrap() else { panic!() };
-    event.source().0
+    event.source
 }
 
 fn events(system: &FakeSystem) -> Vec<EventRequest> {
@@ -132,13 +132,17 @@ fn start_requests_the_core_type_of_each_event_and_names_it() {
         "session 7 counts on every processor: cpu_core/TotalCycles/:u, cpu_atom/event=0xd1,umask=0x20/, TotalCycles\n\
          until: .\\client stop cpu_core/TotalCycles/ \"cpu_atom/event=0xd1,umask=0x20/\" TotalCycles\n"
     );
-    let requested: Vec<_> = events(&system).iter().map(|one| (one.source, one.modes, one.core_type)).collect();
+    let requested: Vec<_> =
+        events(&system).iter().map(|one| (one.event.source, one.modes, one.event.core_type)).collect();
     assert_eq!(requested, [(0x13, 1, CORE), (raw(), 3, ATOM), (0x13, 3, 0)]);
 }
 
 #[test]
 fn stop_stops_the_events_of_the_named_core_type() {
-    let on = |source, processor, core_type| CountRecord { core_type, ..count(source, processor, 5, 10) };
+    let on = |source, processor, core_type| CountRecord {
+        event: Event { core_type, ..count(source, processor, 5, 10).event },
+        ..count(source, processor, 5, 10)
+    };
     let counts = vec![on(raw(), 0, CORE), on(raw(), 1, ATOM), on(0x13, 0, CORE), on(0x13, 1, ATOM)];
     for (names, requested) in [
         ("cpu_atom/event=0xd1,umask=0x20/", vec![(raw(), ATOM)]),
@@ -174,7 +178,10 @@ fn an_interval_is_of_a_source_and_not_of_a_core_type() {
 
 #[test]
 fn read_shows_each_core_type() {
-    let on = |processor, core_type, number| CountRecord { core_type, ..count(0x13, processor, number, 10_000_000) };
+    let on = |processor, core_type, number| CountRecord {
+        event: Event { core_type, ..count(0x13, processor, number, 10_000_000).event },
+        ..count(0x13, processor, number, 10_000_000)
+    };
     let counts = vec![on(0, CORE, 100), on(1, ATOM, 7), on(2, CORE, 200), on(3, ATOM, 8)];
     let system = FakeSystem::running(FakeDriver { counts: counts.into(), ..driver() });
     assert_eq!(

@@ -122,7 +122,7 @@ fn a_driver_counts_a_newer_event_on_the_counters_of_its_file() {
     let input = &system.driver.inputs(Code::Start)[0][size_of::<protocol::StartHeader>()..];
     let [event] = <[protocol::EventRequest]>::ref_from_bytes(input).unwrap() else { panic!() };
     let SourceName::Raw(raw) = "cpu/event=0xa1,umask=0x7f/".parse().unwrap() else { panic!() };
-    assert_eq!((event.source, event.counters), (raw.source().0, 0x3));
+    assert_eq!((event.event.source, event.event.counters), (raw.source, 0x3));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::machine::driver_file::tests::{
     IDENTITY, MACHINE, MAGIC, SECOND_SECTION, SECURITY_DIRECTORY, SIZE_OF_OPTIONAL_HEADER, SUBSYSTEM, driver, sign,
 };
 use protocol::trace::security::descriptor;
-use protocol::{PROTOCOL_VERSION, flags};
+use protocol::{Event, PROTOCOL_VERSION, flags};
 use system::CodeIntegrity;
 
 struct Machine {
@@ -193,8 +193,8 @@ fn a_folder_is_rejected_with_the_path_of_the_driver_in_it() {
 #[test]
 fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
     let holder = SessionEvent {
+        event: Event::of(2),
         session: 3,
-        source: 2,
         modes: 3,
         process: 12,
         flags: 0,
@@ -349,8 +349,8 @@ fn a_signature_that_windows_would_refuse_is_refused_before_the_running_driver_is
 #[test]
 fn detached_sessions_are_ended_only_if_that_is_requested() {
     let detached = SessionEvent {
+        event: Event::of(2),
         session: 4,
-        source: 2,
         modes: 3,
         process: 12,
         flags: 1,
@@ -373,8 +373,8 @@ fn detached_sessions_are_ended_only_if_that_is_requested() {
 #[test]
 fn only_sessions_that_their_client_gives_up_are_ended() {
     let session = |number: u64, flags: u32| SessionEvent {
+        event: Event::of(2),
         session: number,
-        source: 2,
         modes: 3,
         process: 12,
         flags,

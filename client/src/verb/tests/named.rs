@@ -27,19 +27,19 @@ fn hybrid(signature: u32) -> FakeSystem {
     FakeSystem::running(driver)
 }
 
-fn number(text: &str) -> u32 {
+fn number(text: &str) -> u64 {
     match text.parse().unwrap() {
-        SourceName::Raw(event) => event.source().0,
-        SourceName::Number(number) => number,
+        SourceName::Raw(event) => event.source,
+        SourceName::Number(number) => number.into(),
         other => panic!("{other}"),
     }
 }
 
 /// Returns source, modes, core type and counters of the events that were started last.
-fn started(system: &FakeSystem) -> Vec<(u32, u32, u32, u32)> {
+fn started(system: &FakeSystem) -> Vec<(u64, u32, u32, u32)> {
     let inputs = system.driver.inputs(Code::Start);
     let events = <[EventRequest]>::ref_from_bytes(&inputs.last().unwrap()[size_of::<StartHeader>()..]).unwrap();
-    events.iter().map(|event| (event.source, event.modes, event.core_type, event.counters)).collect()
+    events.iter().map(|event| (event.event.source, event.modes, event.event.core_type, event.event.counters)).collect()
 }
 
 #[test]
@@ -238,7 +238,10 @@ fn what_no_request_can_carry_is_refused_with_the_reason() {
 fn whole(system: &FakeSystem) -> Vec<(u64, u64, u64)> {
     let inputs = system.driver.inputs(Code::Start);
     let events = <[EventRequest]>::ref_from_bytes(&inputs.last().unwrap()[size_of::<StartHeader>()..]).unwrap();
-    events.iter().map(|event| (event.event & 0xFFF_FFFF, event.event >> 40 & 7, event.extra)).collect()
+    events
+        .iter()
+        .map(|event| (event.event.source & 0xFFF_FFFF, event.event.source >> 40 & 7, event.event.extra))
+        .collect()
 }
 
 #[test]
@@ -265,10 +268,9 @@ fn a_name_with_an_extra_register_has_the_value_of_the_table_or_of_the_user() {
 fn two_values_of_one_name_are_counted_and_shown_apart() {
     let names = ["OFFCORE_RESPONSE.DEMAND_RFO.ANY_RESPONSE", "OFFCORE_RESPONSE:offcore_rsp=0x10001"];
     let system = on(SKYLAKE);
-    let event = 1 << 63 | 1 << 40 | 0x1_0B7;
     let of = |extra, number| {
-        let record = count(number_of_offcore(), 0, number, SECOND);
-        CountRecord { event, extra, ..record }
+        let event = Event { extra, ..Event::of(1 << 63 | 1 << 40 | 0x1_0B7) };
+        CountRecord { event, ..count(0, 0, number, SECOND) }
     };
     system.driver.counts.replace(vec![of(0x1_0001, 11), of(0x1_0002, 22)]);
     let ran = stat(&system, &format!("-e {}", names.join(",")));
@@ -279,17 +281,13 @@ fn two_values_of_one_name_are_counted_and_shown_apart() {
     }
 }
 
-fn number_of_offcore() -> u32 {
-    number("cpu/event=0xb7,umask=1/")
-}
-
 #[test]
 fn a_name_of_both_threads_of_a_core_is_requested_with_any_thread() {
     let system = on(SKYLAKE);
     run(&system, "start CPU_CLK_UNHALTED.THREAD_P_ANY,CPU_CLK_UNHALTED.THREAD_P").outcome.unwrap();
     let inputs = system.driver.inputs(Code::Start);
     let events = <[EventRequest]>::ref_from_bytes(&inputs.last().unwrap()[size_of::<StartHeader>()..]).unwrap();
-    let any: Vec<bool> = events.iter().map(|event| pmu::source::FullEvent::from_bits(event.event).any()).collect();
+    let any: Vec<bool> = events.iter().map(|event| pmu::Source(event.event.source).raw().unwrap().any()).collect();
     assert_eq!(any, [true, false]);
     assert_eq!(
         run(&system, "start CPU_CLK_UNHALTED.THREAD_P_ANY,CPU_CLK_UNHALTED.THREAD_P").out.lines().next(),

@@ -10,7 +10,7 @@ fn asked(system: &FakeSystem) -> Vec<(u32, u32)> {
     let inputs = system.driver.inputs(Code::Start);
     let (_, rest) = StartHeader::read_from_prefix(inputs.last().unwrap()).unwrap();
     let events = rest.chunks_exact(size_of::<EventRequest>());
-    events.map(|bytes| EventRequest::read_from_bytes(bytes).unwrap()).map(|it| (it.modes, it.counters)).collect()
+    events.map(|bytes| EventRequest::read_from_bytes(bytes).unwrap()).map(|it| (it.modes, it.event.counters)).collect()
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use protocol::{
-    EventRequest, LostRecord, PauseKind, PauseRecord, PreciseKind, SampleRecord, SamplesRequest, StartHeader, StopKind,
-    StopRecord, UNKNOWN,
+    Event, EventRequest, LostRecord, PauseKind, PauseRecord, PreciseKind, SampleRecord, SamplesRequest, StartHeader,
+    StopKind, StopRecord, UNKNOWN,
 };
 use recording::{Block, Count, KERNEL, Process, Reader, RecordedSession, Summary};
 use zerocopy::FromBytes;
@@ -129,8 +129,7 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
 
     let summary = recorded.summary();
     let of = |processor, count, samples| Count {
-        source: 0x13,
-        modes: 3,
+        event: 0,
         processor,
         count,
         samples,
@@ -171,20 +170,8 @@ fn samples_of_two_values_of_one_event_are_recorded_apart() {
     let recorded = bench.recording();
     let events = &recorded.session().events;
     assert_eq!(events.iter().map(|event| &event.name).collect::<Vec<_>>(), names.iter().collect::<Vec<_>>());
-    let of = |index: usize| recorded.samples().iter().filter(|one| one.event() == events[index].source).count();
+    let of = |index: u32| recorded.samples().iter().filter(|one| one.event() == index).count();
     assert_eq!([of(0), of(1)], [2, 3]);
-}
-
-/// The trace names an event by its number, which is the same for both.
-#[test]
-fn call_stacks_of_two_values_of_one_event_are_refused_before_the_start() {
-    let bench = Bench::new(&[]);
-    let names = ["0x10001", "0x10002"].map(|value| format!("cpu/event=0xb7,umask=0x01,offcore_rsp={value}/"));
-    let ran = bench.record_command(&format!("-g -e {},{}", names[0], names[1]));
-    let report = ran.outcome.unwrap_err().report();
-    assert!(report.contains("call stacks cannot be recorded of two values of one event at once"), "{report}");
-    assert!(report.contains("try: one recording for each value, or both without -g"), "{report}");
-    assert!(bench.system.driver.inputs(Code::Start).is_empty());
 }
 
 #[test]
@@ -194,8 +181,13 @@ fn record_requests_each_named_event_once_with_a_valid_interval() {
     let (header, events) = bench.start();
     assert_eq!((header.flags, header.ring, header.budget), (0, 64, 500));
     assert!(header.processors.iter().eq([0, 2]));
-    let event =
-        |source, modes, interval, frequency| EventRequest { source, modes, interval, frequency, ..EventRequest::EMPTY };
+    let event = |source, modes, interval, frequency| EventRequest {
+        event: Event::of(source),
+        modes,
+        interval,
+        frequency,
+        ..EventRequest::EMPTY
+    };
     assert_eq!(events, [event(2, 1, 10_000, 0), event(6, 3, 4_096, 0), event(0x13, 3, 65_536, 2_000)]);
     assert_eq!(
         ran.err.lines().take(2).collect::<Vec<_>>(),
@@ -260,7 +252,7 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
     assert_eq!((header.ring, header.budget, header.processors.is_empty()), (2_048, 0, true));
     assert_eq!(
         events,
-        [EventRequest { source: 0x13, modes: 3, interval: 65_536, frequency: 1_000, ..EventRequest::EMPTY }]
+        [EventRequest { event: Event::of(0x13), modes: 3, interval: 65_536, frequency: 1_000, ..EventRequest::EMPTY }]
     );
 
     for (sources, outcome) in [
@@ -271,7 +263,7 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
         let bench = Bench { system, ..Bench::new(&[]) };
         let ran = bench.record("-a --duration 0.001");
-        let asked = ran.outcome.map(|_| bench.start().1[0].source).map_err(|error| error.exit());
+        let asked = ran.outcome.map(|_| bench.start().1[0].event.source).map_err(|error| error.exit());
         assert_eq!(asked, outcome);
     }
 }
@@ -332,7 +324,7 @@ fn samples_after_the_stop_are_fetched_without_waiting() {
 
 #[test]
 fn lost_and_throttled_samples_are_reported_with_a_remedy() {
-    let lost = LostRecord::new(9, 0, 0x13, 40).into();
+    let lost = LostRecord::new(9, 0, 0, 40).into();
     let throttled = StopRecord::new(StopKind::Throttled, 9, 0).into();
     let paused = PauseRecord::new(PauseKind::Resumed, 9, 0, 1_000 * CLOCK).into();
     let bench = Bench::new(&[&[sample(12, 1), lost, throttled, paused]]);

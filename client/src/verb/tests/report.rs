@@ -66,14 +66,14 @@ pub(super) fn processes() -> [Process; 3] {
     ]
 }
 
-pub(super) fn record(source: u32, interval: u32, process: u32, ip: u64) -> CounterSample {
+pub(super) fn record(event: u32, interval: u32, process: u32, ip: u64) -> CounterSample {
     CounterSample {
         time: 1000,
         ip,
         process,
         thread: process + 1,
         processor: process % 2,
-        event: source,
+        event,
         interval,
         kind: CounterKind::Sample,
         mode: if ip >= NT { Mode::Kernel } else { Mode::User },
@@ -88,9 +88,9 @@ fn records() -> Vec<SampleRecord> {
     let cycles = [(1200, 8, APP + 0x1000), (500, 8, NT + 0x50), (298, 4321, NTDLL + 0x20), (2, 99, 0x1000)];
     let mut records: Vec<SampleRecord> = cycles
         .into_iter()
-        .flat_map(|(number, process, ip)| vec![record(25, 100_003, process, ip).into(); number])
+        .flat_map(|(number, process, ip)| vec![record(0, 100_003, process, ip).into(); number])
         .collect();
-    let misses = [1000, 1000, 500, 3000].map(|interval| record(11, interval, 8, APP + u64::from(interval)));
+    let misses = [1000, 1000, 500, 3000].map(|interval| record(1, interval, 8, APP + u64::from(interval)));
     records.extend(misses.map(SampleRecord::from));
     records.extend::<[SampleRecord; 7]>([
         StopRecord::new(StopKind::Throttled, 1000, 1).into(),
@@ -99,15 +99,14 @@ fn records() -> Vec<SampleRecord> {
         StopRecord::new(StopKind::Silenced, 1000, 1).into(),
         StopRecord::new(StopKind::Disconnected, 1000, 1).into(),
         PauseRecord::new(PauseKind::Reconnected, 1000, 1, 1_100_000).into(),
-        LostRecord::new(1000, 1, 25, 30).into(),
+        LostRecord::new(1000, 1, 0, 30).into(),
     ]);
     records
 }
 
 pub(super) fn summary() -> Summary {
-    let count = |source, processor, samples, lost, throttled| Count {
-        source,
-        modes: modes::BOTH,
+    let count = |event, processor, samples, lost, throttled| Count {
+        event,
         processor,
         count: 0,
         samples,
@@ -117,12 +116,7 @@ pub(super) fn summary() -> Summary {
     };
     Summary {
         elapsed: 12_345_678,
-        counts: vec![
-            count(25, 0, 1700, 0, 0),
-            count(25, 1, 300, 34, 1200),
-            count(11, 0, 4, 1, 0),
-            count(11, 1, 0, 0, 0),
-        ],
+        counts: vec![count(0, 0, 1700, 0, 0), count(0, 1, 300, 34, 1200), count(1, 0, 4, 1, 0), count(1, 1, 0, 0, 0)],
         interrupted_by_user: false,
         exit_code: Some(3),
         kept: None,
@@ -207,15 +201,14 @@ fn by_mode() -> File {
     for process in processes() {
         writer.process(&process).unwrap();
     }
-    let samples = [(30, 1000, APP + 0x1000), (7, 70_000, NT + 0x50)];
-    let samples = samples.into_iter().flat_map(|(number, events, ip)| vec![record(25, events, 8, ip).into(); number]);
+    let samples = [(0, 30, 1000, APP + 0x1000), (1, 7, 70_000, NT + 0x50)];
+    let samples = samples.into_iter();
+    let samples = samples.flat_map(|(event, number, events, ip)| vec![record(event, events, 8, ip).into(); number]);
     writer.samples(&samples.collect::<Vec<_>>()).unwrap();
     writer.samples(&[StopRecord::new(StopKind::Throttled, 1000, 0).into()]).unwrap();
     let mut summary = summary();
     let count = summary.counts[0].clone();
-    summary.counts = [(modes::USER, 5), (modes::KERNEL, 0)]
-        .map(|(modes, lost)| Count { modes, lost, processor: 0, ..count.clone() })
-        .into();
+    summary.counts = [(0, 5), (1, 0)].map(|(event, lost)| Count { event, lost, processor: 0, ..count.clone() }).into();
     File::holding(&writer.finish(&summary).unwrap())
 }
 
@@ -293,13 +286,10 @@ fn precise() -> File {
         let number = sample.pebs_sequence.into();
         PreciseSample { time, ip, process, thread, processor, event: source, interval, kind, mode, number }
     };
-    let ordinary = |process, number, ip| of(25, process, number, ip).into();
-    let nobodys = |number, ip| precise(PreciseKind::Precise, of(2, UNKNOWN, number, ip)).into();
+    let ordinary = |process, number, ip| of(2, process, number, ip).into();
+    let nobodys = |number, ip| precise(PreciseKind::Precise, of(0, UNKNOWN, number, ip)).into();
     let next = |number, ip| {
-        SampleRecord::from(PreciseSample {
-            processor: 1,
-            ..precise(PreciseKind::PreciseNext, of(11, 4321, number, ip))
-        })
+        SampleRecord::from(PreciseSample { processor: 1, ..precise(PreciseKind::PreciseNext, of(1, 4321, number, ip)) })
     };
     let mut records = vec![
         ordinary(8, 0, APP + 0x10),

@@ -10,7 +10,7 @@ use fake_system::{module, sample};
 /// Creates a machine whose driver returns a batch of samples for each request, as long as there are any.
 fn system(batches: usize) -> FakeSystem {
     let driver = FakeDriver::default();
-    let lost = |number| -> SampleRecord { LostRecord::new(1, 1, 0x13, number).into() };
+    let lost = |number| -> SampleRecord { LostRecord::new(1, 1, 0, number).into() };
     let batch = vec![sample(12, 1), sample(12, 2), sample(4, 3), lost(2)];
     driver.samples.replace(VecDeque::from(vec![batch; batches]));
     driver.counts.replace(vec![CountRecord { samples: 9, lost: 2, ..count(0x13, 0, 200_000, SECOND) }]);

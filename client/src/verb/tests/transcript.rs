@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use protocol::{
-    CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, SampleRecord, SourceRecord, StopKind,
+    CounterKind, CounterSample, Event, LostRecord, Mode, PauseKind, PauseRecord, SampleRecord, SourceRecord, StopKind,
     StopRecord, area,
 };
 use recording::{Count, KERNEL, Module, Process, RecordedEvent, RecordedSession, Summary, Writer};
@@ -60,8 +60,8 @@ fn machine() -> FakeSystem {
 /// Creates a machine whose driver refuses to start a session.
 fn refusing(cause: ErrorCode, detail: [u64; 2]) -> FakeSystem {
     let session_events = vec![SessionEvent {
+        event: Event::of(2),
         session: 3,
-        source: 2,
         modes: 3,
         process: 12,
         flags: 1,
@@ -136,19 +136,18 @@ fn recording() -> Vec<u8> {
         }
         .into()
     };
-    let mut records: Vec<SampleRecord> = (0..6).map(|index| sample((index, 25, 100_000, 8, APP + 0x1000))).collect();
-    records.extend((6..9).map(|index| sample((index, 25, 100_000, 8, NT + 0x50))));
-    records.push(sample((9, 25, 100_000, 4320, 0x40_0000)));
-    records.extend((10..12).map(|index| sample((index, 11, 1_000, 8, APP + 0x2000))));
+    let mut records: Vec<SampleRecord> = (0..6).map(|index| sample((index, 0, 100_000, 8, APP + 0x1000))).collect();
+    records.extend((6..9).map(|index| sample((index, 0, 100_000, 8, NT + 0x50))));
+    records.push(sample((9, 0, 100_000, 4320, 0x40_0000)));
+    records.extend((10..12).map(|index| sample((index, 1, 1_000, 8, APP + 0x2000))));
     records.extend::<[SampleRecord; 4]>([
         StopRecord::new(StopKind::Throttled, 7_100, 1).into(),
         PauseRecord::new(PauseKind::Resumed, 1_000_000, 1, 992_900).into(),
         PauseRecord::new(PauseKind::Slept, 1_000_000, 1, 32_000_000).into(),
-        LostRecord::new(1_000_000, 1, 25, 3).into(),
+        LostRecord::new(1_000_000, 1, 0, 3).into(),
     ]);
-    let count = |source, processor, samples, lost| Count {
-        source,
-        modes: modes::BOTH,
+    let count = |event, processor, samples, lost| Count {
+        event,
         processor,
         count: 0,
         samples,
@@ -156,7 +155,7 @@ fn recording() -> Vec<u8> {
         throttled: 0,
         disturbed: None,
     };
-    let counts = vec![count(25, 0, 9, 0), count(25, 1, 1, 3), count(11, 0, 2, 0), count(11, 1, 0, 0)];
+    let counts = vec![count(0, 0, 9, 0), count(0, 1, 1, 3), count(1, 0, 2, 0), count(1, 1, 0, 0)];
     let summary = Summary { elapsed: 5_000_000, counts, interrupted_by_user: false, exit_code: Some(3), kept: None };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
     for process in processes {

@@ -113,10 +113,10 @@ fn update(period: &Period, facts: &SessionFacts, processes: &Processes, finder: 
             .map(move |(location, weight)| (SampleLocation { process: latest(location), ..location }, weight))
     };
     let symbol_index = SymbolIndex::of(processes, locations().map(|(location, _)| location), finder);
-    let event = |(source, name): &(u32, String)| {
+    let event = |(index, name): &(u32, String)| {
         let mut functions: HashMap<Function, u64> = HashMap::new();
         let mut processors: BTreeMap<u32, u64> = BTreeMap::new();
-        for (location, weight) in locations().filter(|(location, _)| location.source == *source) {
+        for (location, weight) in locations().filter(|(location, _)| location.event == *index) {
             let function = Function {
                 process: process_text(processes, location.process),
                 module: symbol_index.module(&location).to_owned(),
@@ -125,7 +125,7 @@ fn update(period: &Period, facts: &SessionFacts, processes: &Processes, finder: 
             *functions.entry(function).or_default() += weight.events;
             *processors.entry(location.processor).or_default() += weight.events;
         }
-        let samples = counts.total(*source).weight.samples;
+        let samples = counts.total(*index).weight.samples;
         EventUpdate { name: name.clone(), samples, functions: functions.into_iter().collect(), processors }
     };
     Update {
@@ -172,7 +172,7 @@ mod tests {
             at(0, 0x13),
             at(1, 0x13),
             at(1, 2),
-            LostRecord::new(1, 0, 0x13, 4).into(),
+            LostRecord::new(1, 0, 0, 4).into(),
             PauseRecord::new(PauseKind::Resumed, 2, 0, 5_000_000).into(),
         ]);
         assert_eq!(DETAIL, Detail { thread: false, processor: true, stacks: false });

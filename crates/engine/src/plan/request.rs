@@ -2,12 +2,12 @@
 
 use pmu::extra::Selector;
 use pmu::interval::IntervalRange;
-use pmu::source::FullEvent;
+use pmu::source::RawEvent;
 use pmu::state::CounterSet;
 use pmu::{CoreType, Source};
 use protocol::{
-    BRANCHES, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING, ROUND, StartHeader, event_flags,
-    flags, modes,
+    BRANCHES, ErrorCode, Event, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING, ROUND, StartHeader,
+    event_flags, flags, modes,
 };
 
 use super::no_such_core_type;
@@ -17,17 +17,17 @@ use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid};
 use crate::sampler::Hal;
 
-/// Returns the core type that a request names for an event.
-pub(super) fn named_core_type(event: &EventRequest, hal: &Hal) -> Result<Option<CoreType>, Refusal> {
-    match CoreType::from_number(event.core_type) {
-        _ if event.core_type == 0 => Ok(None),
-        Some(core_type) if hal.is_hybrid() => Ok(Some(core_type)),
-        Some(_) | None => Err(no_such_core_type(event.source, event.core_type, 0)),
+/// Checks the core type that a request names for an event, if it names one.
+pub(super) fn check_core_type(event: &Event, hal: &Hal) -> Result<(), Refusal> {
+    let is_known = CoreType::from_number(event.core_type).is_some() && hal.is_hybrid();
+    if event.core_type == 0 || is_known {
+        return Ok(());
     }
+    Err(no_such_core_type(event.source, event.core_type, 0))
 }
 
 /// Returns the counters that the client allows for an event.
-pub(super) const fn within(event: &EventRequest) -> CounterSet {
+pub(super) const fn within(event: &Event) -> CounterSet {
     match event.counters {
         0 => CounterSet::first(CounterSet::MOST),
         mask => CounterSet::from_bits(mask as u64),
@@ -36,77 +36,74 @@ pub(super) const fn within(event: &EventRequest) -> CounterSet {
 
 /// Returns how an event is served, or refuses it.
 pub(super) fn how_to_serve<M: Platform>(
-    event: &EventRequest,
+    request: &EventRequest,
     EngineContext { platform, hal, .. }: EngineContext<'_, M>,
 ) -> Result<Service, Refusal> {
-    let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
-    if event.counters != 0 && (event.source == BRANCHES || Source(event.source) == Source::TIME) {
+    let EventRequest { event, modes, interval, frequency, .. } = *request;
+    let source = Source(event.source);
+    let bad_modes = invalid(ErrorCode::BadModes, u64::from(modes)).source(event.source);
+    if event.counters != 0 && (event.source == BRANCHES || source == Source::TIME) {
         return Err(invalid(ErrorCode::BadCounters, 0).source(event.source).detail(0, event.counters.into()));
     }
-    let precise = event.modes & modes::PRECISE != 0;
-    let modes_alone = event.modes & !modes::PRECISE;
+    let precise = modes & modes::PRECISE != 0;
+    let modes_alone = modes & !modes::PRECISE;
     let are_modes = modes_alone & modes::BOTH != 0 && modes_alone & !modes::BOTH == 0;
+    check_event(&event)?;
     if event.source == BRANCHES {
-        check_full(event)?;
-        return if are_modes && !precise { hardware_recording::branches(event) } else { Err(bad_modes) };
+        return if are_modes && !precise { hardware_recording::branches(request) } else { Err(bad_modes) };
     }
-    check_full(event)?;
-    hal.startable(Source(event.source))?;
-    check_sampling(event)?;
-    if !are_modes || (precise && event.interval == 0) {
+    hal.startable(source)?;
+    check_sampling(request)?;
+    if !are_modes || (precise && interval == 0) {
         return Err(bad_modes);
     }
-    if Source(event.source) == Source::TIME {
+    if source == Source::TIME {
         // A timer cannot be restricted to one mode.
-        if event.modes != modes::BOTH {
+        if modes != modes::BOTH {
             return Err(bad_modes);
         }
-        let sampled = Some(event.interval).filter(|interval| *interval != 0);
+        let sampled = Some(interval).filter(|interval| *interval != 0);
         let wanted = sampled.map_or_else(|| hal.source_information(Source::TIME).map(|time| time.interval), Ok)?;
         return Ok(Service::Time { interval: platform.timer_interval(wanted) });
     }
-    let state = if event.event == 0 {
-        hal.state_for(Source(event.source), event.interval != 0)?
-    } else {
-        let full = FullEvent::from_bits(event.event);
-        if full.selector() == Selector::LoadLatency as u8 && !precise {
-            return Err(invalid(ErrorCode::PreciseOnly, 0).source(event.source));
-        }
-        hal.state_for_full(full, event.extra, event.interval != 0)?
-    };
-    let state = state.with_interval(event.interval);
-    let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
-    let counted = event.interval != 0 && event.flags & event_flags::COUNTED != 0;
-    Ok(Service::Counter { state: state.with_precise(precise).with_counted(counted), frequency: event.frequency })
+    let selector = source.raw().map_or(0, |event| event.selector());
+    if selector == Selector::LoadLatency as u8 && !precise {
+        return Err(invalid(ErrorCode::PreciseOnly, 0).source(event.source));
+    }
+    let state = hal.state_for(source, event.extra, interval != 0)?.with_interval(interval);
+    let state = state.with_user(modes & modes::USER != 0).with_kernel(modes & modes::KERNEL != 0);
+    let counted = interval != 0 && request.flags & event_flags::COUNTED != 0;
+    Ok(Service::Counter { state: state.with_precise(precise).with_counted(counted), frequency })
 }
 
-/// Checks that the whole event, if the request has one, is the one for which its source stands.
-fn check_full(event: &EventRequest) -> Result<(), Refusal> {
-    let full = FullEvent::from_bits(event.event);
-    let number = full.raw().source();
-    let has_known_register = match full.selector() {
+/// Checks that a raw event has no other bits than those of its fields, and an event without an extra register no value
+/// for one.
+fn check_event(event: &Event) -> Result<(), Refusal> {
+    let bits = RawEvent::from_bits(event.source);
+    let has_known_register = match bits.selector() {
+        _ if !bits.is_event() => event.extra == 0,
         0 => event.extra == 0,
         selector => Selector::from_number(selector).is_some(),
     };
-    let is_whole = full.is_valid() && number.0 == event.source && number.raw().is_some() && has_known_register;
-    if is_whole || (event.event, event.extra) == (0, 0) {
+    if has_known_register && (bits.is_valid() || !bits.is_event()) {
         return Ok(());
     }
-    Err(invalid(ErrorCode::BadEvent, event.event).source(event.source))
+    Err(invalid(ErrorCode::BadEvent, event.source).source(event.source))
 }
 
 /// Checks the interval and the frequency of an event.
-fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
-    let range = IntervalRange::of(Source(event.source));
-    let bad = |cause, from, to| Err(invalid(cause, from).detail(from, to).source(event.source));
-    match (event.interval, event.frequency) {
+fn check_sampling(request: &EventRequest) -> Result<(), Refusal> {
+    let source = Source(request.event.source);
+    let range = IntervalRange::of(source);
+    let bad = |cause, from, to| Err(invalid(cause, from).detail(from, to).source(source.0));
+    match (request.interval, request.frequency) {
         (0, 0) => Ok(()),
         (0, _) => bad(ErrorCode::BadFrequency, 0, 0),
         (interval, _) if range.clamp(interval) != interval => {
             bad(ErrorCode::BadInterval, range.minimum.into(), range.maximum.into())
         }
         // Nothing adapts the interval of a timer.
-        (_, frequency) if Source(event.source) == Source::TIME && frequency != 0 => bad(ErrorCode::BadFrequency, 0, 0),
+        (_, frequency) if source == Source::TIME && frequency != 0 => bad(ErrorCode::BadFrequency, 0, 0),
         (_, frequency) if frequency > MAX_FREQUENCY => bad(ErrorCode::BadFrequency, MAX_FREQUENCY.into(), 0),
         _ => Ok(()),
     }
@@ -128,7 +125,7 @@ pub(super) fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]
     {
         Err(invalid(ErrorCode::BadFlags, u64::from(flags)))
     } else if let Some(event) = events.iter().find(|event| event.flags & !event_flags::ALL != 0) {
-        Err(invalid(ErrorCode::BadFlags, u64::from(event.flags)).source(event.source))
+        Err(invalid(ErrorCode::BadFlags, u64::from(event.flags)).source(event.event.source))
     } else if round != 0 && !(flags & flags::MULTIPLEX != 0 && ROUND.contains(&round)) {
         Err(invalid(ErrorCode::BadInterval, round.into()).detail(u64::from(*ROUND.start()), u64::from(*ROUND.end())))
     } else if sampled && !(ring.is_power_of_two() && RING.contains(&ring)) {

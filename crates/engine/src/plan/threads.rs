@@ -6,7 +6,7 @@ use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
 use super::{Planner, check_counters};
-use crate::event::{Event, Service};
+use crate::event::{PlannedEvent, Service};
 use crate::platform::Platform;
 use crate::reply::{Refusal, Reply};
 use crate::session::{Place, Session, ThreadProfiling};
@@ -17,10 +17,10 @@ impl<M: Platform> Planner<'_, M> {
     pub(super) fn check_conflict(
         &self,
         for_threads: bool,
-        events: &[Event],
+        events: &[PlannedEvent],
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
-        let samples = events.iter().any(Event::needs_interrupt);
+        let samples = events.iter().any(PlannedEvent::needs_interrupt);
         let conflicts = |other: &&Session| {
             let other_for_threads = other.thread_profiling != ThreadProfiling::No;
             (for_threads && (other_for_threads || other.uses_interrupt())) || (samples && other_for_threads)
@@ -35,13 +35,17 @@ impl<M: Platform> Planner<'_, M> {
 
     /// Narrows each event to the counters that count it on all of these processors, which RDPMC reads by their index;
     /// to those that are free everywhere, if there are any.
-    pub(super) fn narrow_to_common(&self, events: &mut [Event], processors: &[ProcessorIndex]) -> Result<(), Refusal> {
+    pub(super) fn narrow_to_common(
+        &self,
+        events: &mut [PlannedEvent],
+        processors: &[ProcessorIndex],
+    ) -> Result<(), Refusal> {
         events.iter_mut().try_for_each(|event| self.narrow(event, processors))
     }
 
-    fn narrow(&self, event: &mut Event, processors: &[ProcessorIndex]) -> Result<(), Refusal> {
+    fn narrow(&self, event: &mut PlannedEvent, processors: &[ProcessorIndex]) -> Result<(), Refusal> {
         let hal = self.context.hal;
-        let no_common = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoCommonCounter).source(event.source);
+        let no_common = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoCommonCounter).source(event.requested.source);
         let Service::Counter { state, .. } = event.service else { return Err(no_common) };
         let (mut common, mut free) = (event.within, CounterSet::first(CounterSet::MOST));
         let mut unsteady = CounterSet::NONE;

@@ -1,11 +1,12 @@
 //! Sampling by time: what runs when the timer of a processor expires.
 
-use pmu::{Cpu, CurrentCpu, Source};
+use pmu::{Cpu, CurrentCpu};
 use protocol::{CounterKind, CounterSample, SampleRecord};
 
 use super::per_cpu::PerCpuSampling;
 use super::sample_stats::TIME_STATS;
 use super::subscriptions::{Subscriber, Subscribers};
+use super::tracing::EventKey;
 use super::{Deferred, Interrupted, Sampler};
 use crate::time::Ticks;
 
@@ -72,7 +73,7 @@ impl Sampler {
                 cookie,
             };
             // One event for the expiry, whatever the number of sessions.
-            per_cpu.with_events(|events| events.add_once(TIME_STATS, Source::TIME.0, &sample));
+            per_cpu.with_events(|events| events.add_once(TIME_STATS, EventKey::TIME, &sample));
             watermark_hit |= per_cpu.push(subscriber, TIME_STATS, &SampleRecord::from(sample));
         }
         watermark_hit |= self.charge(current, begin, clock());

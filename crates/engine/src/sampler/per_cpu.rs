@@ -399,7 +399,7 @@ impl PerCpuSampling {
             Unsampled::Throttled => stats.throttle(),
         };
         for (counter, subscriptions) in self.subscriptions_of(counters) {
-            self.with_events(|events| events.add_unsampled(counter, subscriptions.source(), why));
+            self.with_events(|events| events.add_unsampled(counter, subscriptions.event(), why));
             for subscriber in subscriptions.subscribers().iter() {
                 self.count_for(subscriber, counter, account);
             }

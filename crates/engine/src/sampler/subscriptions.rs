@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::frequency;
+use super::tracing::EventKey;
 
 /// Maximum number of sessions that sample at a time.
 pub const MAX_SAMPLERS: u8 = 8;
@@ -65,8 +66,8 @@ pub struct CounterSubscriptions {
     subscribers: AtomicU8,
     /// The counter, as its samples name it: loading it is cheaper than keeping a register.
     counter: AtomicU32,
-    /// KPROFILE_SOURCE that it counts.
-    source: AtomicU32,
+    /// The [`EventKey`] of what it counts.
+    event: [AtomicU64; 2],
     /// Interval with which the counter was loaded.
     loaded: AtomicU32,
     /// Samples per second to which the interval is adapted, or 0.
@@ -82,7 +83,7 @@ impl CounterSubscriptions {
         Self {
             subscribers: AtomicU8::new(0),
             counter: AtomicU32::new(0),
-            source: AtomicU32::new(0),
+            event: [AtomicU64::new(0), AtomicU64::new(0)],
             loaded: AtomicU32::new(0),
             frequency: AtomicU32::new(0),
             counted: AtomicU64::new(0),
@@ -120,14 +121,17 @@ impl CounterSubscriptions {
     }
 
     /// Returns what the counter counts.
-    pub fn source(&self) -> u32 {
-        self.source.load(Ordering::Relaxed)
+    pub fn event(&self) -> EventKey {
+        let [source, extra] = self.event.each_ref().map(|half| half.load(Ordering::Relaxed));
+        EventKey { source, extra }
     }
 
     /// Sets what this counter counts.
-    pub fn set_source(&self, counter: u8, source: u32) {
+    pub fn set_event(&self, counter: u8, EventKey { source, extra }: EventKey) {
         self.counter.store(counter.into(), Ordering::Relaxed);
-        self.source.store(source, Ordering::Relaxed);
+        for (half, value) in self.event.iter().zip([source, extra]) {
+            half.store(value, Ordering::Relaxed);
+        }
     }
 
     /// Sets the interval with which the counter was loaded.

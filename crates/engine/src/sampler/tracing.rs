@@ -3,6 +3,7 @@
 //! While no trace session wants the events, an interrupt does nothing for them: it takes the common path. While one
 //! does, it takes the uncommon path, gives its samples a cookie, and notes them here.
 
+use pmu::Source;
 use protocol::trace::{Loss, Sample, SessionStart, SessionStop, cookie};
 use protocol::{CounterSample, Mode};
 
@@ -23,6 +24,21 @@ pub enum TraceEvent<'a> {
     SessionStart(SessionStart, &'a str),
     /// [`EventId::SessionStop`](protocol::trace::EventId::SessionStop).
     SessionStop(SessionStop),
+}
+
+/// What the events of a counter say that it counts: two sessions can count the same, so that no index of a session can
+/// stand for it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct EventKey {
+    /// [`Event::source`](protocol::Event::source).
+    pub source: u64,
+    /// [`Event::extra`](protocol::Event::extra).
+    pub extra: u64,
+}
+
+impl EventKey {
+    /// Measured time.
+    pub const TIME: Self = Self { source: Source::TIME.0, extra: 0 };
 }
 
 /// Why overflows of a counter have no sample.
@@ -53,7 +69,7 @@ struct CounterEvents {
     last: u32,
     /// Number of samples.
     count: u32,
-    source: u32,
+    event: EventKey,
     lost: u32,
     throttled: u32,
     counter: u8,
@@ -78,13 +94,26 @@ impl CounterEvents {
 
     /// Takes an event of processor `cpu`.
     fn take(&mut self, cpu: u32) -> Option<TraceEvent<'static>> {
-        let Self { time, ip, weight, first, last, count, source, lost, throttled, is_kernel, .. } = *self;
+        let Self { time, ip, weight, first, last, count, event, lost, throttled, is_kernel, .. } = *self;
+        let EventKey { source, extra } = event;
         if count != 0 {
             (self.count, self.weight) = (0, 0);
             let (cookie, first, mode) = (cookie(cpu, last), cookie(cpu, first), is_kernel.into());
-            return Some(TraceEvent::Sample(Sample { time, ip, weight, cookie, first, count, source, cpu, mode }));
+            let count = count.into();
+            return Some(TraceEvent::Sample(Sample {
+                time,
+                ip,
+                weight,
+                cookie,
+                first,
+                source,
+                extra,
+                count,
+                cpu,
+                mode,
+            }));
         }
-        let of = |count: u32| Loss { count: count.into(), source, cpu };
+        let of = |count| Loss { source, extra, count, cpu };
         if lost != 0 {
             self.lost = 0;
             return Some(TraceEvent::Lost(of(lost)));
@@ -97,12 +126,12 @@ impl CounterEvents {
 impl UnwrittenEvents {
     /// Returns the events of a counter, or `None` if there is no room for them.
     #[inline]
-    fn of(&mut self, counter: u8, source: u32) -> Option<&mut CounterEvents> {
+    fn of(&mut self, counter: u8, event: EventKey) -> Option<&mut CounterEvents> {
         let known = self.counters.iter().take(self.used).position(|events| events.counter == counter);
         let index = known.unwrap_or(self.used);
         let events = self.counters.get_mut(index)?;
         if known.is_none() {
-            *events = CounterEvents { source, counter, ..CounterEvents::default() };
+            *events = CounterEvents { event, counter, ..CounterEvents::default() };
             self.used += 1;
         }
         Some(events)
@@ -113,26 +142,26 @@ impl UnwrittenEvents {
         self.used = 0;
     }
 
-    /// Notes a sample of a counter that counts `source`.
+    /// Notes a sample of a counter that counts `event`.
     #[inline]
-    pub fn add_sample(&mut self, counter: u8, source: u32, sample: &CounterSample) {
-        if let Some(events) = self.of(counter, source) {
+    pub fn add_sample(&mut self, counter: u8, event: EventKey, sample: &CounterSample) {
+        if let Some(events) = self.of(counter, event) {
             events.add(sample);
         }
     }
 
     /// Notes a sample, unless one with the same cookie is noted.
-    pub fn add_once(&mut self, counter: u8, source: u32, sample: &CounterSample) {
+    pub fn add_once(&mut self, counter: u8, event: EventKey, sample: &CounterSample) {
         let is_noted =
             |events: &CounterEvents| events.counter == counter && events.count != 0 && events.last == sample.cookie;
         if !self.counters.iter().take(self.used).any(is_noted) {
-            self.add_sample(counter, source, sample);
+            self.add_sample(counter, event, sample);
         }
     }
 
     /// Notes an overflow of a counter without a sample.
-    pub fn add_unsampled(&mut self, counter: u8, source: u32, why: Unsampled) {
-        let Some(events) = self.of(counter, source) else { return };
+    pub fn add_unsampled(&mut self, counter: u8, event: EventKey, why: Unsampled) {
+        let Some(events) = self.of(counter, event) else { return };
         match why {
             Unsampled::Lost => events.lost = events.lost.saturating_add(1),
             Unsampled::Throttled => events.throttled = events.throttled.saturating_add(1),

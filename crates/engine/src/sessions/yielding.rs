@@ -4,7 +4,7 @@
 
 use super::Sessions;
 use super::addressed::Addressed;
-use crate::event::{Event, EventFilter, EventState};
+use crate::event::{EventFilter, EventState, PlannedEvent};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
 use crate::session::Session;
@@ -32,7 +32,7 @@ impl Sessions {
     ) {
         for session in self.all.iter_mut().filter(|session| addressed.has(session) && session.has_untaken_counts()) {
             session.write_counts(events, context.sampler, reply);
-            session.events.iter_mut().filter(|event| event.has_count(events)).for_each(Event::stop);
+            session.events.iter_mut().filter(|event| event.has_count(events)).for_each(PlannedEvent::stop);
         }
         self.all.retain(Session::is_kept);
     }

@@ -15,7 +15,7 @@ const DEBUGCTL: u32 = 0x1D9;
 const FREEZE_PERFMON: u64 = 1 << 12;
 const FREEZE_WHILE_SMM: u64 = 1 << 14;
 
-fn session<'a>(machine: &'a SimMachine, sources: &[u32], interval: u32) -> (Engine<&'a SimMachine>, Client, u64) {
+fn session<'a>(machine: &'a SimMachine, sources: &[u64], interval: u32) -> (Engine<&'a SimMachine>, Client, u64) {
     let mut engine = engine(machine);
     let client = Client::open(&mut engine, 1, 10);
     let events: Vec<_> = sources.iter().map(|source| event(*source, interval)).collect();
@@ -40,7 +40,7 @@ fn a_rewritten_control_of_fixed_counters_is_reported_with_its_value_and_its_time
     write(&machine, 1, 0x38D, 0x2);
     engine.accumulate_counts();
     let counts = stopped(client, &mut engine, session);
-    let marks: Vec<_> = counts.iter().map(|one| (one.processor, one.source, one.disturbed_register)).collect();
+    let marks: Vec<_> = counts.iter().map(|one| (one.processor, one.event.source, one.disturbed_register)).collect();
     assert_eq!(marks, [(0, 2, 0), (0, 6, 0), (1, 2, 0x38D), (1, 6, 0)]);
     let [.., disturbed, _] = counts[..] else { panic!("{counts:?}") };
     assert_eq!((disturbed.disturbed_found, disturbed.disturbed_expected), (0x2, 0x3));
@@ -342,7 +342,7 @@ fn a_bit_that_excludes_the_firmware_and_does_not_stick_marks_no_count() {
 #[test]
 fn a_change_of_a_counter_that_is_merged_into_another_marks_the_event() {
     // FLOPs of Zen take two counters: the odd one holds the upper bits.
-    let flops = pmu::source::RawEvent::NONE.with_event(3).with_umask(0xFF).source().0;
+    let flops = pmu::source::RawEvent::new().with_event(3).with_umask(0xFF).source().0;
     for (name, register) in [("zen3-5950x", 0xC001_0202), ("zen4-7700x", 0xC001_0202), ("zen4-7700x", 0xC000_0301)] {
         let machine = SimMachine::named(name, 1);
         let (mut engine, client, session) = session(&machine, &[flops], 0);

@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{CountRecord, EventRequest, StartHeader, event_flags};
+use protocol::{CountRecord, Event, EventRequest, StartHeader, event_flags};
 use simulation::{Client, SimMachine};
 
 /// Identities for each layout of registers.
@@ -27,15 +27,15 @@ pub const IDENTITIES: [&str; 17] = [
 ];
 
 /// Sources that all identities have.
-pub const SOURCES: [u32; 3] = [2, 6, 11];
+pub const SOURCES: [u64; 3] = [2, 6, 11];
 
 pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
     Engine::new(machine, [0; 4]).unwrap()
 }
 
-pub const fn event(source: u32, interval: u32) -> EventRequest {
+pub const fn event(source: u64, interval: u32) -> EventRequest {
     EventRequest {
-        source,
+        event: Event::of(source),
         modes: simulation::quiet_modes(source),
         interval,
         flags: event_flags::COUNTED,

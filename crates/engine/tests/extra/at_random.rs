@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use model::CounterId;
+use pmu::Source;
 use pmu::extra::Selector;
 use proptest::prelude::*;
-use protocol::{CountRecord, EventRequest, modes};
+use protocol::{CountRecord, Event, EventRequest, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{ONLY_COUNTED, counts, engine, extra, on, rate, registers, run, start};
@@ -48,7 +49,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn request(identity: usize, (event, value, counters): (usize, usize, u32)) -> EventRequest {
     let (_, offcore, front_end) = IDENTITIES[identity];
-    let with = |(event, umask), selector, value| EventRequest { counters, ..extra(event, umask, selector, value) };
+    let with = |(event, umask), selector, value| {
+        let request = extra(event, umask, selector, value);
+        EventRequest { event: Event { counters, ..request.event }, ..request }
+    };
     match (event, front_end) {
         (0 | 1, _) => with(
             offcore[event],
@@ -57,9 +61,8 @@ fn request(identity: usize, (event, value, counters): (usize, usize, u32)) -> Ev
         ),
         (2, Some(event)) => with(event, Selector::FrontEnd, [0x1, 0x2, 0x6][value]),
         _ => EventRequest {
-            source: pmu::source::RawEvent::NONE.with_event(0xC4).source().0,
+            event: Event { counters, ..Event::of(pmu::source::RawEvent::new().with_event(0xC4).source().0) },
             modes: modes::USER,
-            counters,
             ..EventRequest::EMPTY
         },
     }
@@ -84,10 +87,10 @@ proptest! {
                 Step::Start(session, ..) if running.contains_key(&session) => {}
                 Step::Start(session, events, processors) => {
                     let mut events: Vec<_> = events.into_iter().map(|event| request(identity, event)).collect();
-                    events.dedup_by_key(|event| (event.source, event.extra));
+                    events.dedup_by_key(|event| (event.event.source, event.event.extra));
                     let mut seen = Vec::new();
                     events.retain(|event| {
-                        let key = (event.source, event.extra);
+                        let key = (event.event.source, event.event.extra);
                         let is_new = !seen.contains(&key);
                         seen.push(key);
                         is_new
@@ -114,17 +117,17 @@ proptest! {
                     run(&machine, processor);
                     for (session, (number, _)) in &running {
                         for count in counts(clients[*session], &mut engine, *number) {
-                            let full = pmu::source::FullEvent::from_bits(count.event);
+                            let raw = Source(count.event.source).raw().unwrap();
                             let selected = model::Selected {
-                                event: if count.event == 0 { 0xC4 } else { full.event() },
-                                umask: full.umask().to_le_bytes()[0],
+                                event: raw.event(),
+                                umask: raw.umask().to_le_bytes()[0],
                                 cmask: 0,
                                 invert: false,
                                 edge: false,
                             };
                             if count.processor == processor {
-                                let key = (*session, processor, u64::from(count.source), count.extra);
-                                *happened.entry(key).or_default() += rate(selected, count.extra);
+                                let key = (*session, processor, count.event.source, count.event.extra);
+                                *happened.entry(key).or_default() += rate(selected, count.event.extra);
                             }
                         }
                     }
@@ -133,7 +136,7 @@ proptest! {
             for (session, (number, events)) in &running {
                 for count in counts(clients[*session], &mut engine, *number) {
                     check(&machine, &count, events)?;
-                    let key = (*session, count.processor, u64::from(count.source), count.extra);
+                    let key = (*session, count.processor, count.event.source, count.event.extra);
                     let expected = happened.get(&key).copied().unwrap_or_default();
                     prop_assert_eq!(count.count, expected, "{:x?}", count);
                     prop_assert_eq!(count.disturbed_register, 0);
@@ -151,10 +154,18 @@ proptest! {
 
 /// Checks that the counter is one of those allowed, and that a register has the value of the event.
 fn check(machine: &SimMachine, count: &CountRecord, events: &[EventRequest]) -> Result<(), TestCaseError> {
-    let event = events.iter().find(|event| (event.source, event.extra) == (count.source, count.extra)).unwrap();
-    prop_assert!(event.counters == 0 || event.counters >> count.counter & 1 == 1, "{:x?}", count);
+    let event = events
+        .iter()
+        .find(|event| (event.event.source, event.event.extra) == (count.event.source, count.event.extra))
+        .unwrap();
+    prop_assert!(event.event.counters == 0 || event.event.counters >> count.counter & 1 == 1, "{:x?}", count);
     let registers = registers(machine, count.processor);
-    prop_assert!(count.extra == 0 || registers.contains(&Some(count.extra)), "{:x?} {:x?}", count, registers);
+    prop_assert!(
+        count.event.extra == 0 || registers.contains(&Some(count.event.extra)),
+        "{:x?} {:x?}",
+        count,
+        registers
+    );
     let id = CounterId::General(u8::try_from(count.counter).unwrap());
     let is_on = machine.processor(count.processor).model().enabled_counters().iter().any(|(counter, _)| *counter == id);
     prop_assert!(is_on, "{:x?}", count);

@@ -3,7 +3,7 @@
 use model::{Accesses, Mode};
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
-use protocol::{EventRequest, StartHeader, modes};
+use protocol::{Event, EventRequest, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{ONLY_COUNTED, READS, WRITES, engine, extra, front_end, offcore, registers, started};
@@ -43,9 +43,7 @@ fn an_extra_register_costs_two_accesses_at_the_start_and_two_at_the_stop() {
         (vec![offcore(READS), user(offcore(READS))], 1),
     ] {
         let plain = |(event, umask): (&EventRequest, u16)| EventRequest {
-            source: RawEvent::NONE.with_event(0xC4).with_umask(umask).source().0,
-            event: 0,
-            extra: 0,
+            event: Event::of(RawEvent::new().with_event(0xC4).with_umask(umask).source().0),
             ..*event
         };
         let without: Vec<_> = events.iter().zip([0x04, 0x08]).map(plain).collect();

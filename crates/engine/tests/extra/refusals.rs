@@ -3,9 +3,9 @@
 use engine::Interrupted;
 use model::{Mode, Selected};
 use pmu::extra::Selector;
-use pmu::source::{FullEvent, RawEvent};
+use pmu::source::RawEvent;
 use pmu::{Kind, Support};
-use protocol::{ErrorCode, EventRequest, ExtraInUse, SessionEvent, StartHeader, modes};
+use protocol::{ErrorCode, Event, EventRequest, ExtraInUse, SessionEvent, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -18,8 +18,8 @@ fn latency(value: u64) -> EventRequest {
 }
 
 fn plain(event: u16, umask: u16) -> EventRequest {
-    let raw = RawEvent::NONE.with_event(event).with_umask(umask);
-    EventRequest { source: raw.source().0, modes: modes::USER, ..EventRequest::EMPTY }
+    let raw = RawEvent::new().with_event(event).with_umask(umask);
+    EventRequest { event: Event::of(raw.source().0), modes: modes::USER, ..EventRequest::EMPTY }
 }
 
 #[test]
@@ -32,10 +32,10 @@ fn a_third_value_is_refused_with_the_register_and_its_holder() {
     let refused = answer.header();
     assert_eq!(refused.cause, ErrorCode::ExtraRegisterTaken as u32);
     assert_eq!(ExtraInUse::from_detail(refused.detail[0]), ExtraInUse { register: 0x1A6, holder: 0 });
-    assert_eq!((refused.source, refused.processor, refused.detail[1]), (offcore(0).source, 0, READS));
+    assert_eq!((refused.source, refused.processor, refused.detail[1]), (offcore(0).event.source, 0, READS));
     let holders = answer.records::<SessionEvent>();
     assert_eq!(
-        holders.iter().map(|it| (it.session, it.extra)).collect::<Vec<_>>(),
+        holders.iter().map(|it| (it.session, it.event.extra)).collect::<Vec<_>>(),
         [(session, READS), (session, WRITES)]
     );
     assert_eq!(registers(&machine, 0)[3], Some(0), "nothing was written for the refused session");
@@ -45,9 +45,8 @@ fn a_third_value_is_refused_with_the_register_and_its_holder() {
 
 #[test]
 fn an_event_is_refused_by_its_register_and_its_value() {
-    let any = RawEvent::NONE.with_event(0xC4).with_any(true);
-    let any =
-        EventRequest { source: any.source().0, event: any.full().into_bits(), modes: modes::BOTH, ..plain(0xC4, 0) };
+    let any = RawEvent::new().with_event(0xC4).with_any(true);
+    let any = EventRequest { event: Event::of(any.source().0), modes: modes::BOTH, ..plain(0xC4, 0) };
     for (name, event, support) in [
         ("skylake-6600k", plain(0xB7, 0x01), Support::NeedsExtraRegister),
         ("skylake-6600k", plain(0xC6, 0x01), Support::NeedsExtraRegister),
@@ -78,12 +77,11 @@ fn an_event_is_refused_by_its_register_and_its_value() {
 
 #[test]
 fn any_thread_is_counted_where_it_exists() {
-    let any = RawEvent::NONE.with_event(0xC4).with_any(true);
+    let any = RawEvent::new().with_event(0xC4).with_any(true);
     let machine = SimMachine::named("skylake-6600k", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let event =
-        EventRequest { source: any.source().0, event: any.full().into_bits(), modes: modes::BOTH, ..plain(0xC4, 0) };
+    let event = EventRequest { event: Event::of(any.source().0), modes: modes::BOTH, ..plain(0xC4, 0) };
     started(client, &mut engine, ONLY_COUNTED, &[event]);
     let select = machine.processor(0).model().rdmsr(0x186).unwrap();
     assert_eq!(select & 0xFFFF_FFFF, 0x0063_00C4);
@@ -96,31 +94,28 @@ fn load_latency_is_refused_without_precise_records() {
     let client = Client::open(&mut engine, 1, 10);
     let counted = EventRequest { modes: modes::USER, interval: 0, ..latency(30) };
     let refused = start(client, &mut engine, ONLY_COUNTED, &[counted]);
-    assert_eq!((refused.cause, refused.source), (ErrorCode::PreciseOnly as u32, counted.source));
+    assert_eq!((refused.cause, refused.source), (ErrorCode::PreciseOnly as u32, counted.event.source));
 }
 
 #[test]
 fn contradicting_fields_are_refused() {
     let good = offcore(READS);
-    let full = FullEvent::from_bits(good.event);
-    let bad = |event| EventRequest { event, ..good };
-    for event in [
-        EventRequest { event: 0, ..good },
-        EventRequest { source: good.source + 1, ..good },
-        EventRequest { source: 2, ..good },
-        EventRequest { source: 0, ..good },
-        bad(full.with_selector(0).into_bits()),
-        bad(full.with_selector(7).into_bits()),
-        bad(full.with_is_event(false).into_bits()),
-        bad(full.into_bits() | 1 << 50),
-        bad(full.with_umask(2).into_bits()),
-        bad(u64::MAX),
+    let raw = RawEvent::from_bits(good.event.source);
+    for source in [
+        0,
+        2,
+        raw.with_selector(0).into_bits(),
+        raw.with_selector(7).into_bits(),
+        raw.with_is_event(false).into_bits(),
+        raw.into_bits() | 1 << 50,
+        u64::MAX,
     ] {
+        let event = EventRequest { event: Event { source, ..good.event }, ..good };
         let machine = SimMachine::named("skylake-6600k", 1);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let refused = start(client, &mut engine, ONLY_COUNTED, &[event]);
-        assert_eq!((refused.cause, refused.detail[0]), (ErrorCode::BadEvent as u32, event.event), "{event:x?}");
+        assert_eq!((refused.cause, refused.detail[0]), (ErrorCode::BadEvent as u32, source), "{event:x?}");
     }
 }
 

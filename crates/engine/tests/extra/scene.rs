@@ -4,7 +4,7 @@ use engine::Engine;
 use model::{Mode, Selected};
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
-use protocol::{CountRecord, EventRequest, ReplyHeader, StartHeader, modes};
+use protocol::{CountRecord, Event, EventRequest, ReplyHeader, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 /// MSR_OFFCORE_RSP_0, MSR_OFFCORE_RSP_1, MSR_PEBS_LD_LAT_THRESHOLD, MSR_PEBS_FRONTEND.
@@ -23,14 +23,9 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 
 /// Returns the request of an event with an extra register.
 pub const fn extra(event: u16, umask: u16, selector: Selector, value: u64) -> EventRequest {
-    let raw = RawEvent::NONE.with_event(event).with_umask(umask);
-    EventRequest {
-        source: raw.source().0,
-        modes: modes::USER,
-        event: raw.full().with_selector(selector as u8).into_bits(),
-        extra: value,
-        ..EventRequest::EMPTY
-    }
+    let raw = RawEvent::new().with_event(event).with_umask(umask).with_selector(selector as u8);
+    let event = Event { extra: value, ..Event::of(raw.source().0) };
+    EventRequest { event, modes: modes::USER, ..EventRequest::EMPTY }
 }
 
 pub const fn offcore(value: u64) -> EventRequest {

@@ -20,7 +20,7 @@ fn two_values_of_one_event_take_both_registers_and_are_told_apart() {
         let session = started(client, &mut engine, ONLY_COUNTED, &[offcore(READS), offcore(WRITES)]);
         assert_eq!(registers(&machine, 0)[..2], [Some(READS), Some(WRITES)], "{name}");
         run(&machine, 0);
-        let found: Vec<_> = counts(client, &mut engine, session).iter().map(|it| (it.extra, it.count)).collect();
+        let found: Vec<_> = counts(client, &mut engine, session).iter().map(|it| (it.event.extra, it.count)).collect();
         let selected = model::Selected { event: 0xB7, umask: 1, cmask: 0, invert: false, edge: false };
         assert_eq!(found, [READS, WRITES].map(|value| (value, rate(selected, value))), "{name}");
     }
@@ -50,7 +50,7 @@ fn one_value_is_shared_by_events_and_sessions() {
     assert_eq!(registers(&machine, 0), [Some(READS), Some(0), Some(0), Some(0x15)]);
     run(&machine, 0);
     let all = [counts(first, &mut engine, one), counts(second, &mut engine, two)].concat();
-    let found: Vec<_> = all.iter().map(|it| (it.extra, it.count)).collect();
+    let found: Vec<_> = all.iter().map(|it| (it.event.extra, it.count)).collect();
     let selected = model::Selected { event: 0xB7, umask: 1, cmask: 0, invert: false, edge: false };
     let [reads, front] = [READS, 0x15].map(|value| (value, rate(selected, value)));
     assert_eq!(found, [reads, reads, reads, front]);

@@ -3,7 +3,9 @@
 use engine::Engine;
 use model::Mode;
 use protocol::status::{STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_STATE, STATUS_PRIVILEGE_NOT_HELD};
-use protocol::{Code, ErrorCode, GroupRequest, SamplesRequest, StartHeader, flags, group_flags, group_state, modes};
+use protocol::{
+    Code, ErrorCode, Event, GroupRequest, SamplesRequest, StartHeader, flags, group_flags, group_state, modes,
+};
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 
@@ -175,7 +177,7 @@ fn slots_and_metrics_are_not_read_as_a_group() {
     let machine = SimMachine::named("sapphire-rapids-2475x", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let slots = pmu::source::RawEvent::NONE.with_umask(0x04).source().0;
+    let slots = pmu::source::RawEvent::new().with_umask(0x04).source().0;
     let answer = start(client, &mut engine, 0, &[event(slots, 0)]);
     assert_eq!(answer.cause, 0, "{answer:?}");
     assert_eq!(group(client, &mut engine, answer.detail[0], 0).unwrap_err().0, ErrorCode::NotReadable);
@@ -186,7 +188,7 @@ fn an_event_of_the_other_core_type_counts_zero() {
     let machine = SimMachine::named("intel-hybrid", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let of_type = |core_type| protocol::EventRequest { core_type, ..event(2, 0) };
+    let of_type = |core_type| protocol::EventRequest { event: Event { core_type, ..Event::of(2) }, ..event(2, 0) };
     let session = started(client, &mut engine, 0, &[of_type(0x40), of_type(0x20)]);
     for processor in [0, 1] {
         machine.set_current(processor);

@@ -1,7 +1,9 @@
 //! Helpers for reads of one processor.
 
 use engine::Engine;
-use protocol::{Code, ErrorCode, EventRequest, GroupReply, ProcessorSet, ReplyHeader, SessionEvent, StartHeader};
+use protocol::{
+    Code, ErrorCode, Event, EventRequest, GroupReply, ProcessorSet, ReplyHeader, SessionEvent, StartHeader,
+};
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
@@ -37,8 +39,8 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
     Engine::new(machine, [0; 4]).unwrap()
 }
 
-pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
+pub const fn event(source: u64, interval: u32) -> EventRequest {
+    EventRequest { event: Event::of(source), modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
 }
 
 pub fn on(processors: &[u32]) -> ProcessorSet {
@@ -53,7 +55,7 @@ pub const fn header(flags: u32, processors: ProcessorSet) -> StartHeader {
 
 /// Starts events and returns the header of the reply.
 pub fn start(client: Client, engine: &mut Engine<&SimMachine>, flags: u32, events: &[EventRequest]) -> ReplyHeader {
-    let ring = if events.iter().any(|event| event.interval > 0 && event.source != 0) { 64 } else { 0 };
+    let ring = if events.iter().any(|event| event.interval > 0 && event.event.source != 0) { 64 } else { 0 };
     client.start_with(engine, StartHeader { ring, ..header(flags, ProcessorSet::EMPTY) }, events).header()
 }
 

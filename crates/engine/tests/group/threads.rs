@@ -3,8 +3,8 @@
 use model::Mode;
 use protocol::status::{STATUS_NOT_IMPLEMENTED, STATUS_WMI_ALREADY_ENABLED};
 use protocol::{
-    BRANCHES, CountRecord, ErrorCode, EventRequest, NtStatus, ProcessorSet, ReplyHeader, SessionEvent, StartHeader,
-    flags,
+    BRANCHES, CountRecord, ErrorCode, Event, EventRequest, NtStatus, ProcessorSet, ReplyHeader, SessionEvent,
+    StartHeader, flags,
 };
 use simulation::{Call, Client, SimMachine};
 
@@ -63,7 +63,7 @@ fn a_counter_that_is_in_use_on_one_processor_is_used_on_none() {
         let [client, other] = [1, 2].map(|handle| Client::open(&mut engine, handle, u32::try_from(handle).unwrap()));
         // Other sessions have a counter each on two processors, which are different ones.
         let taken = |engine: &mut _, processors: &[u32], source, counters| {
-            let event = EventRequest { counters, ..event(source, 0) };
+            let event = EventRequest { event: Event { counters, ..Event::of(source) }, ..event(source, 0) };
             let answer = other.start_with(engine, header(0, on(processors)), &[event]).header();
             assert_eq!(answer.cause, 0);
         };
@@ -107,8 +107,8 @@ fn flags_that_do_not_fit_are_refused_with_their_bits() {
 
 #[test]
 fn an_event_without_a_common_general_counter_is_refused_by_its_source() {
-    let slots = pmu::source::RawEvent::NONE.with_umask(0x04).source().0;
-    let of_type = |core_type| EventRequest { core_type, ..event(2, 0) };
+    let slots = pmu::source::RawEvent::new().with_umask(0x04).source().0;
+    let of_type = |core_type| EventRequest { event: Event { core_type, ..Event::of(2) }, ..event(2, 0) };
     for (name, wanted) in [
         ("haswell-4710mq", event(0, 0)),
         ("sapphire-rapids-2475x", event(slots, 0)),
@@ -117,13 +117,17 @@ fn an_event_without_a_common_general_counter_is_refused_by_its_source() {
         // The counters of a core are divided between its threads, and RDPMC does not know it.
         ("netburst-irwindale", event(2, 0)),
         // Only a fixed counter is allowed.
-        ("haswell-4710mq", EventRequest { counters: 1 << 4, ..event(2, 0) }),
+        ("haswell-4710mq", EventRequest { event: Event { counters: 1 << 4, ..Event::of(2) }, ..event(2, 0) }),
     ] {
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let answer = start(client, &mut engine, THREADS, &[wanted]);
-        assert_eq!((cause(answer), answer.source), (ErrorCode::NoCommonCounter, wanted.source), "{name} {wanted:?}");
+        assert_eq!(
+            (cause(answer), answer.source),
+            (ErrorCode::NoCommonCounter, wanted.event.source),
+            "{name} {wanted:?}"
+        );
         assert!(!machine.is_in_use(), "{name}");
         assert_eq!(sessions(client, &mut engine), [], "{name}");
     }
@@ -138,7 +142,7 @@ fn both_core_types_of_a_hybrid_use_the_same_counters() {
     let session = started(client, &mut engine, THREADS, &events);
     counters(&client.read(&mut engine, session), events.len());
     client.stop(&mut engine, session, None);
-    let raw = pmu::source::RawEvent::NONE.with_event(0xD1).with_umask(0x20).source().0;
+    let raw = pmu::source::RawEvent::new().with_event(0xD1).with_umask(0x20).source().0;
     let answer = start(client, &mut engine, THREADS, &[event(raw, 0)]);
     assert_eq!(cause(answer), ErrorCode::CoreTypeNeeded, "it is not the same event");
 }
@@ -241,9 +245,14 @@ fn an_added_processor_gets_the_same_counters_before_other_sessions_do() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     // It keeps the first counter from the session beside it on the first processor only.
-    let keep = EventRequest { counters: 1, ..event(11, 0) };
+    let keep = EventRequest { event: Event { counters: 1, ..Event::of(11) }, ..event(11, 0) };
     let alone = client.start_with(&mut engine, header(0, on(&[0])), &[keep]).header().detail[0];
-    let beside = started(client, &mut engine, 0, &[EventRequest { counters: 0b110, ..event(6, 0) }]);
+    let beside = started(
+        client,
+        &mut engine,
+        0,
+        &[EventRequest { event: Event { counters: 0b110, ..Event::of(6) }, ..event(6, 0) }],
+    );
     let session = started(client, &mut engine, THREADS, &[event(2, 0)]);
     let before = counters(&client.read(&mut engine, session), 1);
     machine.add_processor(&mut engine);

@@ -4,8 +4,8 @@ use engine::Engine;
 use model::{Accesses, Load, Mode, Processor};
 use pmu::source::RawEvent;
 use protocol::{
-    ALL_SOURCES, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, ProcessorSet, ReplyHeader, SessionEvent,
-    SourceRecord, SourceRequest, StartHeader, StopRequest, flags, modes,
+    ALL_SOURCES, Code, CoreTypeRecord, CountRecord, ErrorCode, Event, EventRequest, ProcessorSet, ReplyHeader,
+    SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest, flags, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
@@ -20,12 +20,16 @@ const CORE: u32 = 0x40;
 const ALDER_LAKE: &str = "alder-lake-p-12900h";
 
 /// Loads that miss the last level cache on Golden Cove, and that find a modified line on Gracemont.
-fn load() -> u32 {
-    RawEvent::NONE.with_event(0xD1).with_umask(0x20).source().0
+fn load() -> u64 {
+    RawEvent::new().with_event(0xD1).with_umask(0x20).source().0
 }
 
-fn event(source: u32, core_type: u32) -> EventRequest {
-    EventRequest { source, modes: simulation::quiet_modes(source), core_type, ..EventRequest::EMPTY }
+fn event(source: u64, core_type: u32) -> EventRequest {
+    EventRequest {
+        event: Event { core_type, ..Event::of(source) },
+        modes: simulation::quiet_modes(source),
+        ..EventRequest::EMPTY
+    }
 }
 
 fn header(flags: u32, processors: ProcessorSet) -> StartHeader {
@@ -64,7 +68,7 @@ fn modified(processor: u32) -> u64 {
 
 /// Returns core type, processor, and count of each record.
 fn rows(records: &[CountRecord]) -> Vec<(u32, u32, u64)> {
-    records.iter().map(|record| (record.core_type, record.processor, record.count)).collect()
+    records.iter().map(|record| (record.event.core_type, record.processor, record.count)).collect()
 }
 
 fn untouched(machine: &SimMachine, processors: impl IntoIterator<Item = u32>) {
@@ -94,13 +98,13 @@ fn each_core_type_counts_its_own_event_and_no_other() {
     let client = Client::open(&mut engine, 1, 10);
     let both = started(client, &mut engine, ProcessorSet::EMPTY, &[event(load(), CORE), event(load(), ATOM)]);
     let listed: Vec<SessionEvent> = client.tell(&mut engine, Code::ListSessions);
-    let where_listed = |of: &SessionEvent| (of.core_type, of.processors, of.first_processor);
+    let where_listed = |of: &SessionEvent| (of.event.core_type, of.processors, of.first_processor);
     assert_eq!(listed.iter().map(where_listed).collect::<Vec<_>>(), [(CORE, 2, 0), (ATOM, 2, 1)]);
     (0..4).for_each(|number| run_loads(&machine, number));
     let expected = [(CORE, 0, missed(0)), (ATOM, 1, modified(1)), (CORE, 2, missed(2)), (ATOM, 3, modified(3))];
     assert_eq!(rows(&client.read(&mut engine, both)), expected);
 
-    let stop = StopRequest { session: both, source: load(), core_type: ATOM };
+    let stop = StopRequest { session: both, source: load(), core_type: ATOM, reserved: 0 };
     let stopped: Vec<CountRecord> = client.ask(&mut engine, Code::Stop, stop.as_bytes(), 1 << 12).records();
     assert_eq!(rows(&stopped), [expected[1], expected[3]]);
     let again = client.ask(&mut engine, Code::Stop, stop.as_bytes(), 1 << 12).header();
@@ -118,7 +122,7 @@ fn a_stop_that_names_no_event_succeeds_only_if_it_addresses_all() {
     let client = Client::open(&mut engine, 1, 10);
     let of_core = started(client, &mut engine, ProcessorSet::EMPTY, &[event(load(), CORE)]);
     let mut stop = |session, source, core_type| {
-        let request = StopRequest { session, source, core_type };
+        let request = StopRequest { session, source, core_type, reserved: 0 };
         let answer = client.ask(&mut engine, Code::Stop, request.as_bytes(), 1 << 12);
         (answer.header().cause, answer.records::<CountRecord>().len())
     };
@@ -151,7 +155,7 @@ fn an_event_of_one_core_type_touches_no_processor_of_the_other() {
         assert!(fetched.iter().all(|sample| !other.contains(&sample.processor())), "{core_type:#x}");
         let counts: Vec<CountRecord> = client.stop(&mut engine, answer.detail[0], None).records();
         assert_eq!(counts.len(), 4, "{core_type:#x}: two events on two processors");
-        assert!(counts.iter().all(|count| count.core_type == core_type && !other.contains(&count.processor)));
+        assert!(counts.iter().all(|count| count.event.core_type == core_type && !other.contains(&count.processor)));
         untouched(&machine, other);
     }
 }
@@ -163,7 +167,7 @@ fn an_event_on_processors_of_one_core_type_gets_that_type() {
     let client = Client::open(&mut engine, 1, 10);
     let everywhere = started(client, &mut engine, ProcessorSet::EMPTY, &[event(load(), 0)]);
     let listed: Vec<SessionEvent> = client.tell(&mut engine, Code::ListSessions);
-    assert_eq!(listed[0].core_type, CORE, "the only active processor is a P core");
+    assert_eq!(listed[0].event.core_type, CORE, "the only active processor is a P core");
     (1..4).for_each(|_| machine.add_processor(&mut engine));
     (0..4).for_each(|number| run_loads(&machine, number));
     let counts: Vec<CountRecord> = client.stop(&mut engine, everywhere, None).records();
@@ -218,9 +222,9 @@ fn an_event_without_a_core_type_does_not_extend_to_a_processor_that_makes_the_ma
 
 #[test]
 fn an_architectural_event_counts_everywhere_if_both_core_types_have_it() {
-    let instructions = RawEvent::NONE.with_event(0xC0);
-    let slots = RawEvent::NONE.with_event(0xA4).with_umask(0x01);
-    let misses = RawEvent::NONE.with_event(0x2E).with_umask(0x41);
+    let instructions = RawEvent::new().with_event(0xC0);
+    let slots = RawEvent::new().with_event(0xA4).with_umask(0x01);
+    let misses = RawEvent::new().with_event(0x2E).with_umask(0x41);
     for (name, raw, is_common) in [
         (ALDER_LAKE, instructions, true),
         (ALDER_LAKE, misses, true),
@@ -284,7 +288,8 @@ fn a_source_that_one_core_type_lacks_counts_on_the_other() {
     assert_eq!((refused.cause, refused.processor), (ErrorCode::UnsupportedSource as u32, 1));
     let session = started(client, &mut engine, ProcessorSet::EMPTY, &[event(super::MISSES, CORE), event(19, 0)]);
     let counts = client.read(&mut engine, session);
-    let found: Vec<_> = counts.iter().map(|count| (count.source, count.processor, count.core_type)).collect();
+    let found: Vec<_> =
+        counts.iter().map(|count| (count.event.source, count.processor, count.event.core_type)).collect();
     let (misses, cycles) = (super::MISSES, 19);
     let expected = [
         (misses, 0, CORE),
@@ -320,7 +325,7 @@ fn timers_and_machines_with_one_kind_of_processors_have_no_core_type() {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let session = started(client, &mut engine, ProcessorSet::EMPTY, &[event(source, 0)]);
-        assert!(client.read(&mut engine, session).iter().all(|count| count.core_type == 0), "{name}");
+        assert!(client.read(&mut engine, session).iter().all(|count| count.event.core_type == 0), "{name}");
         let types: Vec<CoreTypeRecord> = client.tell(&mut engine, Code::ListCoreTypes);
         assert_eq!(types.len(), if name == ALDER_LAKE { 2 } else { 0 }, "{name}");
     }
@@ -352,7 +357,7 @@ fn a_source_is_described_for_each_core_type() {
     let client = Client::open(&mut engine, 1, 10);
     started(client, &mut engine, ProcessorSet::EMPTY, &[event(load(), CORE), event(19, 0)]);
     let mut query = |source, core_type| {
-        let request = SourceRequest { source, core_type };
+        let request = SourceRequest { source, core_type, reserved: 0 };
         client.ask(&mut engine, Code::QuerySource, request.as_bytes(), 1 << 10)
     };
     // Event files of Alder Lake: counters 0 to 3, and 0 to 5.
@@ -370,7 +375,7 @@ fn a_source_is_described_for_each_core_type() {
     let mut engine = super::engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     for (core_type, is_supported) in [(CORE, true), (ATOM, false)] {
-        let request = SourceRequest { source: super::MISSES, core_type };
+        let request = SourceRequest { source: super::MISSES, core_type, reserved: 0 };
         let answer = client.ask(&mut engine, Code::QuerySource, request.as_bytes(), 1 << 10);
         assert_eq!(answer.records::<SourceRecord>()[0].support == 0, is_supported, "{core_type:#x}");
     }

@@ -12,8 +12,8 @@ use loom::sync::{Arc, Mutex};
 use pmu::first_access::GeneralProtection;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, InfoReply, Mode, NtStatus, PROTOCOL_VERSION, ProcessorSet,
-    RING, ReplyHeader, SampleRecord, SamplesRequest, StartHeader, StopRequest, modes,
+    ALL_SOURCES, Code, CountRecord, Event, EventRequest, Hello, InfoReply, Mode, NtStatus, PROTOCOL_VERSION,
+    ProcessorSet, RING, ReplyHeader, SampleRecord, SamplesRequest, StartHeader, StopRequest, modes,
 };
 use raw_cpuid::CpuIdResult;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -284,13 +284,14 @@ impl Client {
     pub fn start(self, engine: &mut Engine<Shared>) -> u64 {
         let ring = *RING.start();
         let header = StartHeader { ring, budget: 900, ..StartHeader::EMPTY };
-        let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval: INTERVAL, ..EventRequest::EMPTY };
+        let event =
+            EventRequest { event: Event::of(SOURCE), modes: modes::BOTH, interval: INTERVAL, ..EventRequest::EMPTY };
         self.ask(engine, Code::Start, &[header.as_bytes(), event.as_bytes()].concat()).0.detail[0]
     }
 
     /// Stops a session, and returns its final counts by processor.
     pub fn stop(self, engine: &mut Engine<Shared>, session: u64) -> Vec<CountRecord> {
-        let request = StopRequest { session, source: ALL_SOURCES, core_type: 0 };
+        let request = StopRequest { session, source: ALL_SOURCES, core_type: 0, reserved: 0 };
         self.ask(engine, Code::Stop, request.as_bytes()).records()
     }
 

@@ -21,7 +21,7 @@ fn a_session_on_every_processor_goes_to_one_that_is_added_and_one_on_some_does_n
         run(&machine, &engine, 1, SHORT.into());
         machine.pass(500);
         let read: Vec<CountRecord> = client.read(&mut engine, everywhere);
-        let told = |one: &CountRecord| (one.processor, one.source, one.count, one.samples, one.enabled);
+        let told = |one: &CountRecord| (one.processor, one.event.source, one.count, one.samples, one.enabled);
         let wanted = [(0, 2, 100, 0, 1_500), (0, 0, 0, 0, 1_500), (1, 2, 4_096, 1, 500), (1, 0, 0, 0, 500)];
         assert_eq!(read.iter().map(told).collect::<Vec<_>>(), wanted, "{name}");
         assert_eq!(records(client, &mut engine, everywhere, RecordKind::Sample), [(1, 1)], "{name}");
@@ -132,7 +132,7 @@ fn an_event_that_was_stopped_takes_no_counter_of_an_added_processor() {
     client.stop(&mut engine, everywhere, Some(6));
     machine.add_processor(&mut engine);
     let read: Vec<CountRecord> = client.read(&mut engine, everywhere);
-    let counted: Vec<_> = read.iter().map(|one| (one.processor, one.source)).collect();
+    let counted: Vec<_> = read.iter().map(|one| (one.processor, one.event.source)).collect();
     assert_eq!(counted, [(0, 2), (1, 2)]);
     // Three of the four counters are free.
     for processor in [0, 1] {

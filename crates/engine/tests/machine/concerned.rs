@@ -63,7 +63,7 @@ fn life(machine: &SimMachine, engine: &mut Engine<&SimMachine>, processors: &[u3
     let counted = processors.last().map_or(THERE, |last| *last);
     run(machine, engine, counted, 100);
     let (read, counts): (_, Vec<CountRecord>) = interrupted(machine, || client.read(engine, session));
-    assert!(counts.iter().any(|one| (one.processor, one.source, one.count) == (counted, 6, 100)), "{counts:?}");
+    assert!(counts.iter().any(|one| (one.processor, one.event.source, one.count) == (counted, 6, 100)), "{counts:?}");
     let (followed, ()) = interrupted(machine, || engine.accumulate_counts());
     let (stopped, answer) = interrupted(machine, || client.stop(engine, session, None));
     assert_eq!(answer.header().status, 0);

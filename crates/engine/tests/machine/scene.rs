@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{EventRequest, ProcessorSet, Record, RecordKind, StartHeader};
+use protocol::{Event, EventRequest, ProcessorSet, Record, RecordKind, StartHeader};
 use simulation::{Client, SimMachine};
 
 /// Identities with each kind of counters.
@@ -22,8 +22,8 @@ pub fn on(processors: &[u32]) -> ProcessorSet {
 }
 
 /// Returns an event that is counted, or sampled with an interval.
-pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
+pub const fn event(source: u64, interval: u32) -> EventRequest {
+    EventRequest { event: Event::of(source), modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
 }
 
 /// Returns the header of a session with these flags, with rings for samples.

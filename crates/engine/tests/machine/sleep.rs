@@ -5,7 +5,8 @@ use pmu::extra::Selector;
 use pmu::source::RawEvent;
 use proptest::prelude::*;
 use protocol::{
-    AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, InfoReply, ProcessorSet, RecordKind, StartHeader, area, modes,
+    AreaRequest, BRANCHES, Code, ErrorCode, Event, EventRequest, InfoReply, ProcessorSet, RecordKind, StartHeader,
+    area, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::{FromBytes, IntoBytes};
@@ -113,10 +114,15 @@ fn ask_areas(client: Client, engine: &mut Engine<&SimMachine>, operation: u32) -
     client.ask(engine, Code::ControlArea, request.as_bytes(), 4096).header().cause
 }
 
-const PRECISE: EventRequest =
-    EventRequest { source: 0x1A, modes: modes::USER | modes::PRECISE, interval: SHORT, ..EventRequest::EMPTY };
+const PRECISE: EventRequest = EventRequest {
+    event: Event::of(0x1A),
+    modes: modes::USER | modes::PRECISE,
+    interval: SHORT,
+    ..EventRequest::EMPTY
+};
 
-const TRACE: EventRequest = EventRequest { source: BRANCHES, modes: modes::USER, interval: 64, ..EventRequest::EMPTY };
+const TRACE: EventRequest =
+    EventRequest { event: Event::of(BRANCHES), modes: modes::USER, interval: 64, ..EventRequest::EMPTY };
 
 /// Brings a machine into a state in which its registers must not be accessed.
 type Stage = fn(&SimMachine, &Engine<&SimMachine>);
@@ -182,15 +188,18 @@ fn the_first_count_is_refused_until_its_processor_is_awake() {
     }
 }
 
+fn offcore(extra: u64) -> EventRequest {
+    let raw = RawEvent::new().with_event(0xB7).with_umask(1).with_selector(Selector::OffcoreResponse as u8);
+    EventRequest { event: Event { extra, ..Event::of(raw.source().0) }, ..event(2, 0) }
+}
+
 /// The value of an extra register that was accessed before is read when a session begins to use it.
 #[test]
 fn an_event_with_an_extra_register_is_refused_while_its_processor_sleeps() {
     let machine = SimMachine::named("skylake-6600k", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let raw = RawEvent::NONE.with_event(0xB7).with_umask(1);
-    let full = raw.full().with_selector(Selector::OffcoreResponse as u8).into_bits();
-    let offcore = EventRequest { event: full, extra: 0x1_0001, ..event(raw.source().0, 0) };
+    let offcore = offcore(0x1_0001);
     let cause = |engine: &mut _| client.start_with(engine, header(0, false, on(&[])), &[offcore]).header().cause;
     started(client, &mut engine, on(&[]), &[event(2, 0)]);
     assert_eq!(cause(&mut engine), 0, "its registers are accessed for the first time");
@@ -211,9 +220,7 @@ fn no_count_is_marked_when_one_thread_of_a_core_falls_asleep_before_the_other() 
     let machine = SimMachine::named("westmere-980x", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let raw = RawEvent::NONE.with_event(0xB7).with_umask(1);
-    let full = raw.full().with_selector(Selector::OffcoreResponse as u8).into_bits();
-    let offcore = EventRequest { event: full, extra: 0x1001, ..event(raw.source().0, 0) };
+    let offcore = offcore(0x1001);
     let session = started(client, &mut engine, on(&[]), &[offcore]);
     machine.announce_sleep(&engine);
     machine.fall_asleep_on(&engine, 0);
@@ -254,7 +261,7 @@ enum Step {
     },
     StopOne {
         session: usize,
-        source: u32,
+        source: u64,
     },
     Stop {
         session: usize,

@@ -1,7 +1,10 @@
 //! Branches: all branches of the requested modes, in order.
 
 use model::Mode;
-use protocol::{BRANCHES, EventRequest, LostRecord, Mode as WireMode, Prediction, Record, RecordKind, UNKNOWN, modes};
+use protocol::{
+    BRANCH_STORE, BRANCHES, Event, EventRequest, LostRecord, Mode as WireMode, Prediction, Record, RecordKind, UNKNOWN,
+    modes,
+};
 use simulation::Client;
 
 use super::scene::{
@@ -34,7 +37,7 @@ fn every_branch_of_the_modes_comes_once_and_in_order() {
             assert_eq!(branch.prediction == Prediction::Predicted, from & 0x10 != 0);
             assert_eq!((branch.process, branch.thread), (UNKNOWN, UNKNOWN));
         }
-        assert_eq!((counts[1].count, counts[1].samples, counts[1].counter), (expected, expected, BRANCHES));
+        assert_eq!((counts[1].count, counts[1].samples, counts[1].counter), (expected, expected, BRANCH_STORE));
         assert_eq!((counts[0].count, counts.len()), (0, 2));
         assert!(is_left_clean(&machine));
     }
@@ -162,7 +165,7 @@ fn branches_and_counters_go_together_and_stop_one_by_one() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let cycles = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, ..EventRequest::EMPTY };
+    let cycles = EventRequest { event: Event::of(0x13), modes: modes::BOTH, interval: 5_000, ..EventRequest::EMPTY };
     let precise = super::scene::precise(super::scene::INSTRUCTIONS, 5_000);
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), cycles, precise]);
     let step = |engine: &engine::Engine<_>, machine: &simulation::SimMachine| {
@@ -208,7 +211,7 @@ fn branches_recorded_before_a_throttle_are_delivered_before_its_record() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let header = protocol::StartHeader { budget: 100, ..header(0) };
-    let ordinary = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, ..EventRequest::EMPTY };
+    let ordinary = EventRequest { event: Event::of(0x13), modes: modes::BOTH, interval: 5_000, ..EventRequest::EMPTY };
     let events = [branches(modes::BOTH), ordinary];
     let session = started(client, &mut engine, &header, &events);
     branch(&machine, &engine, 0, Mode::User, 1);

@@ -1,7 +1,7 @@
 //! The exact number of accesses of an interrupt with records.
 
 use model::Mode;
-use protocol::modes;
+use protocol::{Event, modes};
 use simulation::Client;
 
 use super::scene::{
@@ -72,8 +72,12 @@ fn nothing_of_it_is_touched_unless_it_is_asked_for() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     machine.processor(0).model().set_misc_enable(1 << 7 | 3 << 11); // without the registers, an access raises #GP
-    let ordinary =
-        protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, ..protocol::EventRequest::EMPTY };
+    let ordinary = protocol::EventRequest {
+        event: Event::of(0x13),
+        modes: modes::BOTH,
+        interval: 5_000,
+        ..protocol::EventRequest::EMPTY
+    };
     started(client, &mut engine, &header(0), &[ordinary]);
     run(&machine, &engine, 0, 1, 50_000);
     engine.shut_down();
@@ -87,8 +91,12 @@ fn an_interrupt_of_branches_holds_no_counters_of_others() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let ordinary =
-        protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, ..protocol::EventRequest::EMPTY };
+    let ordinary = protocol::EventRequest {
+        event: Event::of(0x13),
+        modes: modes::BOTH,
+        interval: 5_000,
+        ..protocol::EventRequest::EMPTY
+    };
     started(client, &mut engine, &header(0), &[branches(modes::BOTH), ordinary]);
     let before = machine.processor(0).model().accesses();
     (0..u64::from(BUFFER)).for_each(|number| branch(&machine, &engine, 0, Mode::User, number));

@@ -102,7 +102,7 @@ struct Told {
 impl Told {
     fn counts(&mut self, counts: &[CountRecord]) {
         for count in counts {
-            let key = (count.processor, count.source == BRANCHES);
+            let key = (count.processor, count.event.source == BRANCHES);
             *self.finally.entry(key).or_default() += count.samples;
             *self.lost.entry(key).or_default() += count.lost + count.throttled;
         }
@@ -129,12 +129,12 @@ type Counted = BTreeMap<(u32, u32), u64>;
 
 fn counted_so_far(machine: &SimMachine, counts: &[CountRecord]) -> Counted {
     let of = |count: &CountRecord| ((count.processor, count.counter), machine.counted(count.processor, count.counter));
-    counts.iter().filter(|count| count.source != BRANCHES).map(of).collect()
+    counts.iter().filter(|count| count.event.source != BRANCHES).map(of).collect()
 }
 
 /// Returns whether a count is what the model has counted since the session began.
 fn is_exact(machine: &SimMachine, count: &CountRecord, begun: &Counted) -> bool {
-    if count.source == BRANCHES {
+    if count.event.source == BRANCHES {
         return true;
     }
     let before = begun.get(&(count.processor, count.counter)).copied().unwrap_or_default();
@@ -169,7 +169,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
             (Step::Read, Some((client, number))) => {
                 for count in client.read(&mut engine, number) {
                     // The shortest interval.
-                    let least = if count.source == BRANCHES { 1 } else { 4_096 };
+                    let least = if count.event.source == BRANCHES { 1 } else { 4_096 };
                     prop_assert!((count.samples + count.lost) * least <= count.count, "{:?}", count);
                     prop_assert!(is_exact(&machine, &count, &begun), "{:?}", count);
                 }

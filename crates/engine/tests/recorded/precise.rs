@@ -2,7 +2,7 @@
 
 use model::{CounterId, Mode};
 use pmu::source::RawEvent;
-use protocol::{ErrorCode, EventRequest, Mode as WireMode, PreciseKind, Record, UNKNOWN, modes};
+use protocol::{ErrorCode, Event, EventRequest, Mode as WireMode, PreciseKind, Record, UNKNOWN, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -11,10 +11,10 @@ use super::scene::{
 };
 
 /// BranchInstructionRetired.
-const BRANCHES: u32 = 0x1E;
+const BRANCHES: u64 = 0x1E;
 
 /// TotalCycles.
-const CYCLES: u32 = 0x13;
+const CYCLES: u64 = 0x13;
 
 #[test]
 fn a_record_has_the_instruction_of_the_event_in_every_format() {
@@ -111,7 +111,8 @@ fn ordinary_samples_say_how_many_records_were_written_before_them() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let ordinary = EventRequest { source: CYCLES, modes: modes::USER, interval: 10_000, ..EventRequest::EMPTY };
+    let ordinary =
+        EventRequest { event: Event::of(CYCLES), modes: modes::USER, interval: 10_000, ..EventRequest::EMPTY };
     let session = started(client, &mut engine, &header(100), &[precise(INSTRUCTIONS, INTERVAL), ordinary]);
     for _ in 0..50 {
         run(&machine, &engine, 0, 0x1000, 1_000);
@@ -145,7 +146,7 @@ fn two_precise_events_have_records_of_their_own() {
         for (count, interval) in counts.iter().zip([4_096, 5_000]) {
             let own = told.iter().filter(|sample| sample.event() == count.index);
             // Golden Cove records branches on counter 0 at the overflow itself.
-            let is_distributed = name == "alder-lake-12900k" && count.source == BRANCHES;
+            let is_distributed = name == "alder-lake-12900k" && count.event.source == BRANCHES;
             let period = interval + u64::from(!is_distributed);
             assert_eq!((count.count, count.samples), (100_000, 100_000 / period), "{name} {format}");
             let as_long = own.filter(|record| u64::from(precise_sample(record).interval) == interval);
@@ -199,7 +200,7 @@ fn precise_events_get_the_counters_that_record_before_others_get_them() {
     let machine = SimMachine::named("skylake-6600k", 1).with_interrupt_mode(super::MODE);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let plain = |source| EventRequest { source, modes: modes::USER, ..EventRequest::EMPTY };
+    let plain = |source| EventRequest { event: Event::of(source), modes: modes::USER, ..EventRequest::EMPTY };
     // Without precision, the fixed counters of instructions and cycles would suffice for the others.
     let events = [plain(0x1C), plain(0x1D), precise(INSTRUCTIONS, INTERVAL), plain(INSTRUCTIONS), plain(CYCLES)];
     let session = started(client, &mut engine, &header(0), &events);
@@ -337,7 +338,7 @@ fn a_sample_has_the_interval_with_which_the_processor_had_loaded_the_counter() {
 }
 
 /// TotalIssues, BranchInstructions, BranchMispredictions.
-const NAMED: [u32; 3] = [2, 6, 0xB];
+const NAMED: [u64; 3] = [2, 6, 0xB];
 
 /// Returns event, unit mask and counter of each enabled counter of a processor, in ascending order.
 fn counting(machine: &SimMachine, processor: u32) -> Vec<(u16, u8, CounterId)> {
@@ -393,7 +394,12 @@ fn an_event_that_is_not_precise_keeps_its_encoding_beside_one_that_is() {
     let machine = SimMachine::named("skylake-6600k", 1).with_interrupt_mode(super::MODE);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let plain = |source| EventRequest { source, modes: modes::USER, interval: INTERVAL, ..EventRequest::EMPTY };
+    let plain = |source| EventRequest {
+        event: Event::of(source),
+        modes: modes::USER,
+        interval: INTERVAL,
+        ..EventRequest::EMPTY
+    };
     let session = started(client, &mut engine, &header(0), &[precise(6, INTERVAL), plain(6), plain(0xB)]);
     let encodings: Vec<_> = counting(&machine, 0).iter().map(|(event, umask, _)| (*event, *umask)).collect();
     assert_eq!(encodings, [(0xC4, 0), (0xC4, 4), (0xC5, 0)]);
@@ -402,7 +408,7 @@ fn an_event_that_is_not_precise_keeps_its_encoding_beside_one_that_is() {
 
 #[test]
 fn an_event_by_its_numbers_is_recorded_as_it_is_or_refused() {
-    let raw = |event, umask| RawEvent::NONE.with_event(event).with_umask(umask).source().0;
+    let raw = |event, umask| RawEvent::new().with_event(event).with_umask(umask).source().0;
     for (name, refused, recorded) in [
         ("skylake-6600k", [(0xC0, 0), (0xC4, 0), (0xC5, 0)], [(0xC0, 1), (0xC4, 4), (0xC5, 4)]),
         ("alder-lake-12900k", [(0xC0, 1), (0xC4, 4), (0xC5, 4)], [(0xC0, 0), (0xC4, 0), (0xC5, 0)]),

@@ -3,7 +3,7 @@
 use engine::{Engine, Interrupted};
 use model::{Branch, CounterId, Mode, Processor, Stored};
 use protocol::{
-    BRANCHES, BranchRecord, CountRecord, EventRequest, InfoReply, PreciseSample, Record, StartHeader, modes,
+    BRANCHES, BranchRecord, CountRecord, Event, EventRequest, InfoReply, PreciseSample, Record, StartHeader, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
@@ -22,7 +22,7 @@ pub const FORMATS: [(&str, u8, bool); 6] = [
 pub const REGISTERS: [u32; 3] = [0x1D9, 0x3F1, 0x600];
 
 /// InstructionRetired.
-pub const INSTRUCTIONS: u32 = 0x1A;
+pub const INSTRUCTIONS: u64 = 0x1A;
 
 /// Interval of precise events.
 pub const INTERVAL: u32 = 4_096;
@@ -61,12 +61,12 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
     Engine::new(machine, [0; 4]).unwrap()
 }
 
-pub const fn precise(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::USER | modes::PRECISE, interval, ..EventRequest::EMPTY }
+pub const fn precise(source: u64, interval: u32) -> EventRequest {
+    EventRequest { event: Event::of(source), modes: modes::USER | modes::PRECISE, interval, ..EventRequest::EMPTY }
 }
 
 pub const fn branches(modes: u32) -> EventRequest {
-    EventRequest { source: BRANCHES, modes, interval: BUFFER, ..EventRequest::EMPTY }
+    EventRequest { event: Event::of(BRANCHES), modes, interval: BUFFER, ..EventRequest::EMPTY }
 }
 
 pub const fn header(batch: u32) -> StartHeader {
@@ -120,7 +120,7 @@ pub fn stopped(
     client: Client,
     engine: &mut Engine<&SimMachine>,
     session: u64,
-    source: Option<u32>,
+    source: Option<u64>,
 ) -> Vec<CountRecord> {
     let answer = client.stop(engine, session, source);
     assert_eq!(answer.header().status, 0);

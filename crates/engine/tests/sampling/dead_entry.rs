@@ -41,7 +41,7 @@ fn events_of(processor: u32, records: &[Record]) -> Vec<RecordKind> {
 /// Stops a session and checks that it accounts for every overflow and event.
 fn stop_and_check(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, session: u64) {
     for count in stopped(client, engine, session, None) {
-        let raised = overflows(machine, count.processor, count.source);
+        let raised = overflows(machine, count.processor, count.event.source);
         assert_eq!(count.samples + count.lost + count.throttled, raised, "{name}, {count:?}");
         assert_eq!(count.count, machine.counted(count.processor, count.counter), "{name}, {count:?}");
     }

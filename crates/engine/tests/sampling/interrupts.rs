@@ -36,7 +36,7 @@ fn is_sampling_on(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client
 #[test]
 fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_accounted() {
     // The served counter, or another one.
-    for sources in [&[2_u32][..], &[2, 6]] {
+    for sources in [&[2_u64][..], &[2, 6]] {
         for access in 1..MAX_ACCESSES {
             for (name, machine) in machines(1) {
                 let mut engine = engine(&machine);
@@ -59,11 +59,11 @@ fn an_overflow_before_any_access_of_the_handler_is_served_within_two_ticks_and_a
                 is_sampling_on(&machine, &mut engine, client, session);
                 for count in stopped(client, &mut engine, session, None) {
                     let accounted = count.samples + count.lost + count.throttled;
-                    let raised = overflows(&machine, 0, count.source);
-                    assert_eq!(accounted, raised, "{name}, before access {access}, {}", count.source);
+                    let raised = overflows(&machine, 0, count.event.source);
+                    assert_eq!(accounted, raised, "{name}, before access {access}, {}", count.event.source);
                     // A counter stands still from its reading to its load, on every processor.
                     let ledger = machine.counted(0, count.counter);
-                    assert_eq!(count.count, ledger, "{name}, before access {access}, {}", count.source);
+                    assert_eq!(count.count, ledger, "{name}, before access {access}, {}", count.event.source);
                 }
             }
         }
@@ -82,7 +82,7 @@ fn an_overflow_behind_an_entry_that_is_masked_stalls_sampling_for_two_ticks_at_m
         tick_twice(&machine, &engine);
         is_sampling_on(&machine, &mut engine, client, session);
         for count in stopped(client, &mut engine, session, None) {
-            let raised = overflows(&machine, 0, count.source);
+            let raised = overflows(&machine, 0, count.event.source);
             assert_eq!((count.samples + count.lost, raised, count.throttled), (2, 2, 0), "{name}");
             assert_eq!(count.count, 2 * u64::from(SHORT), "{name}");
         }
@@ -157,7 +157,7 @@ fn throttled(machine: &str, access: u64) -> u64 {
     let counts = stopped(client, &mut engine, session, None);
     for count in &counts {
         let accounted = count.samples + count.lost + count.throttled;
-        assert_eq!(accounted, overflows(&machine, 0, count.source), "{name}, before access {access}");
+        assert_eq!(accounted, overflows(&machine, 0, count.event.source), "{name}, before access {access}");
     }
     counts.iter().map(|count| count.throttled).sum()
 }
@@ -181,13 +181,18 @@ fn counts_are_exact_however_late_overflows_are_served() {
                 machine.deliver(&engine, 0, &interrupted(0));
             }
             for count in stopped(client, &mut engine, session, None) {
-                assert_eq!(count.count, machine.counted(0, count.counter), "{name}, {late} late, {}", count.source);
+                assert_eq!(
+                    count.count,
+                    machine.counted(0, count.counter),
+                    "{name}, {late} late, {}",
+                    count.event.source
+                );
                 let between = machine.between(0, count.counter);
                 assert_eq!(
                     count.count,
                     7 * (u64::from(SHORT) + late) + between,
                     "{name}, {late} late, {}",
-                    count.source
+                    count.event.source
                 );
             }
         }

@@ -126,7 +126,7 @@ fn step(kills: bool) -> impl Strategy<Value = Step> {
 }
 
 /// A sum for each processor and source.
-type Sums = BTreeMap<(u32, u32), u64>;
+type Sums = BTreeMap<(u32, u64), u64>;
 
 /// A counter of a session: its processor, its number, and the overflows before the session.
 type Counter = (u32, u8, u64);
@@ -135,7 +135,7 @@ type Counter = (u32, u8, u64);
 struct LedgerSession {
     client: Client,
     number: u64,
-    source: u32,
+    source: u64,
     counters: Vec<Counter>,
     running: bool,
 }
@@ -150,7 +150,7 @@ fn overflows_of(machine: &SimMachine, processor: u32, counter: u8) -> u64 {
 impl LedgerSession {
     /// Creates the state of a new session. An overflow with a pending interrupt belongs to the session, because its
     /// sample follows.
-    fn begun(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, number: u64, source: u32) -> Self {
+    fn begun(machine: &SimMachine, engine: &mut Engine<&SimMachine>, client: Client, number: u64, source: u64) -> Self {
         let counts = client.read(engine, number);
         let hal = engine.sampler().hal();
         let counter = |count: &CountRecord| {
@@ -179,7 +179,7 @@ impl LedgerSession {
         prop_assert_eq!(counts.len(), raised.len());
         for (count, raised) in counts.iter().zip(raised) {
             prop_assert_eq!(count.samples + count.lost + count.throttled, *raised, "{:?}", count);
-            let key = (count.processor, count.source);
+            let key = (count.processor, count.event.source);
             *told.samples.entry(key).or_default() += count.samples;
             *told.lost.entry(key).or_default() += count.lost;
         }
@@ -214,7 +214,7 @@ impl Told {
     }
 
     /// Adds the records of a session, which has one event, of `source`.
-    fn records(&mut self, source: u32, records: &[Record]) {
+    fn records(&mut self, source: u64, records: &[Record]) {
         for record in records {
             let key = (record.processor(), source);
             match record {

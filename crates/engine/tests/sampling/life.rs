@@ -59,8 +59,11 @@ fn a_session_counts_and_samples_at_once() {
         for _ in 0..7 {
             run(&machine, &engine, 0, 2_500);
         }
-        let read: Vec<_> =
-            client.read(&mut engine, session).iter().map(|count| (count.source, count.count, count.samples)).collect();
+        let read: Vec<_> = client
+            .read(&mut engine, session)
+            .iter()
+            .map(|count| (count.event.source, count.count, count.samples))
+            .collect();
         assert_eq!(read, [(2, 17_500, 0), (6, 17_500, 3)], "{name}");
         assert!(fetched(client, &mut engine, session).0.iter().all(|record| record.event() == 1), "{name}");
     }

@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::{InterruptMode, Mode};
-use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Record, StartHeader, event_flags, modes};
+use protocol::{CountRecord, Event, EventRequest, InfoReply, ProcessorSet, Record, StartHeader, event_flags, modes};
 use simulation::{Answer, Client, SimMachine};
 use zerocopy::FromBytes;
 
@@ -39,7 +39,7 @@ pub fn machines(count: u32) -> impl Iterator<Item = (String, SimMachine)> {
 }
 
 /// Sources that all identities have.
-pub const SOURCES: [u32; 3] = [2, 6, 11];
+pub const SOURCES: [u64; 3] = [2, 6, 11];
 
 /// An interval that expires soon.
 pub const SHORT: u32 = 5_000;
@@ -54,17 +54,17 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 }
 
 /// Returns an event in user mode. In kernel mode it would count what occurs between the accesses of the driver as well.
-pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
+pub const fn event(source: u64, interval: u32) -> EventRequest {
+    EventRequest { event: Event::of(source), modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
 }
 
 /// Returns an event, the count of which misses nothing.
-pub const fn counted(source: u32, interval: u32) -> EventRequest {
+pub const fn counted(source: u64, interval: u32) -> EventRequest {
     EventRequest { flags: event_flags::COUNTED, ..event(source, interval) }
 }
 
 /// Returns an event in both modes, the count of which is that of the ledger.
-pub const fn event_in_both_modes(source: u32, interval: u32) -> EventRequest {
+pub const fn event_in_both_modes(source: u64, interval: u32) -> EventRequest {
     EventRequest { modes: modes::BOTH, ..counted(source, interval) }
 }
 
@@ -111,7 +111,7 @@ pub fn stopped(
     client: Client,
     engine: &mut Engine<&SimMachine>,
     session: u64,
-    source: Option<u32>,
+    source: Option<u64>,
 ) -> Vec<CountRecord> {
     let answer: Answer = client.stop(engine, session, source);
     assert_eq!(answer.header().status, 0);
@@ -128,7 +128,7 @@ pub const fn is_sample(record: &Record) -> bool {
 }
 
 /// Returns event select and unit mask of a source on a processor, by the manuals.
-pub fn encoding(machine: &SimMachine, processor: u32, source: u32) -> (u16, u8) {
+pub fn encoding(machine: &SimMachine, processor: u32, source: u64) -> (u16, u8) {
     let [_, vendor, ..] = machine.processor(processor).model().cpuid(0, 0);
     let [signature, ..] = machine.processor(processor).model().cpuid(1, 0);
     let is_intel = vendor.to_le_bytes() == *b"Genu";
@@ -147,7 +147,7 @@ pub fn encoding(machine: &SimMachine, processor: u32, source: u32) -> (u16, u8) 
 }
 
 /// Returns the overflows of an event on a processor in the model's ledger.
-pub fn overflows(machine: &SimMachine, processor: u32, source: u32) -> u64 {
+pub fn overflows(machine: &SimMachine, processor: u32, source: u64) -> u64 {
     let (event, umask) = encoding(machine, processor, source);
     let model = machine.processor(processor).model();
     let of = |entry: &model::LedgerEntry| (entry.selected.event, entry.selected.umask) == (event, umask);

@@ -16,7 +16,7 @@ const MILLISECOND: u64 = 10_000;
 const SECOND: u64 = 1_000 * MILLISECOND;
 
 /// ProfileTime.
-const TIME: u32 = 0;
+const TIME: u64 = 0;
 
 /// Machines whose counters are masked or missing, and one with counters.
 const MACHINES: [&str; 4] = ["amd-hyperv-masked", "intel-no-leaf-a", "kvm-qemu-amd", "skylake-6600k"];
@@ -235,7 +235,7 @@ fn a_throttled_counter_stops_samples_by_time_as_well() {
         machine.pass(MILLISECOND);
         machine.expire(&engine, 0, &interrupted(0));
         let counts = stopped(client, &mut engine, session, None);
-        let time = counts.iter().find(|count| count.source == TIME).unwrap();
+        let time = counts.iter().find(|count| count.event.source == TIME).unwrap();
         assert_eq!((time.samples, time.throttled), (1, 0), "{name}: it goes on after the tick");
     }
 }

@@ -4,7 +4,7 @@ use model::InterruptMode;
 use pmu::source::RawEvent;
 use proptest::prelude::*;
 use protocol::trace::{Loss, Sample, SessionStart, cookie};
-use protocol::{CounterSample, EventRequest, Record, modes};
+use protocol::{CounterSample, Event, EventRequest, Record, modes};
 use simulation::{Client, SimMachine, WrittenEvent};
 
 use super::scene::{
@@ -70,6 +70,7 @@ fn each_counter_of_an_interrupt_has_an_event_with_the_cookie_of_its_samples() {
                     first: cookie(1, sample.cookie),
                     count: 1,
                     source: events[sample.event as usize],
+                    extra: 0,
                     cpu: 1,
                     mode: 0,
                 };
@@ -159,18 +160,18 @@ fn sessions_tell_their_start_and_their_end_with_the_names_of_their_events() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let raw =
-        EventRequest { modes: modes::USER, ..event(RawEvent::NONE.with_event(0xA5).with_umask(4).source().0, SHORT) };
+        EventRequest { modes: modes::USER, ..event(RawEvent::new().with_event(0xA5).with_umask(4).source().0, SHORT) };
     let session = started(client, &mut engine, 64, on(&[]), &[event(2, SHORT), raw]);
     run(&machine, &engine, 0, SHORT.into());
     stopped(client, &mut engine, session, None);
     let told = machine.take_events();
     let WrittenEvent::SessionStart(start, name) = &told[0] else { panic!("{told:?}") };
-    let expected = SessionStart { session, source: 2, interval: SHORT, modes: modes::USER, core_type: 0 };
+    let expected = SessionStart { session, event: Event::of(2), interval: SHORT, modes: modes::USER };
     assert_eq!((start, name.as_str()), (&expected, "TotalIssues"));
     let WrittenEvent::SessionStart(start, name) = &told[1] else { panic!("{told:?}") };
     assert_eq!((start.modes, name.as_str()), (modes::USER, "cpu/event=0xa5,umask=0x4/"));
     let WrittenEvent::SessionStop(stop) = &told[2] else { panic!("{told:?}") };
-    assert_eq!((stop.session, stop.source, stop.samples, stop.lost, stop.throttled), (session, 2, 1, 0, 0));
+    assert_eq!((stop.session, stop.event.source, stop.samples, stop.lost, stop.throttled), (session, 2, 1, 0, 0));
     assert!(matches!(told[3], WrittenEvent::SessionStop(_)));
     assert_eq!(told.len(), 4);
 }
@@ -234,7 +235,7 @@ proptest! {
         let written = machine.take_events();
         let throttled = |source| {
             let of = |event: &WrittenEvent| match event {
-                WrittenEvent::Throttled(Loss { count, source: of, .. }) if *of == source => Some(*count),
+                WrittenEvent::Throttled(Loss { count, source: of, .. }) if *of == source => Some(u64::from(*count)),
                 _ => None,
             };
             written.iter().filter_map(of).sum::<u64>()
@@ -254,13 +255,13 @@ proptest! {
                 prop_assert!(covering <= 1);
             }
         }
-        let merged: u64 = events.iter().map(|event| u64::from(event.count)).sum();
+        let merged: u64 = events.iter().map(|event| event.count).sum();
         let with_cookie = taken.iter().filter(|sample| sample.cookie != 0).count() as u64;
         prop_assert!(merged <= with_cookie);
         prop_assert!(!is_always_traced || merged == with_cookie);
         let counts = stopped(client, &mut engine, session, None);
         for source in [2, 6].into_iter().filter(|_| is_always_traced) {
-            let counted: u64 = counts.iter().filter(|count| count.source == source).map(|count| count.throttled).sum();
+            let counted: u64 = counts.iter().filter(|count| count.event.source == source).map(|count| count.throttled).sum();
             prop_assert!(throttled(source) <= counted, "{} of {}", throttled(source), counted);
         }
     }

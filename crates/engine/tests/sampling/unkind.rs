@@ -55,7 +55,7 @@ fn goes_on(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, (
     assert!(fetched(client, engine, session).0.iter().any(is_sample), "{name}: no sample comes any more");
     for count in stopped(client, engine, session, None) {
         let accounted = count.samples + count.lost + count.throttled;
-        assert_eq!(accounted, overflows(machine, 0, count.source), "{name}, {count:?}");
+        assert_eq!(accounted, overflows(machine, 0, count.event.source), "{name}, {count:?}");
         assert_eq!(count.count, machine.counted(0, count.counter), "{name}, {count:?}");
     }
     assert!(is_left_clean(machine), "{name}");

@@ -10,7 +10,7 @@ use super::numbers::whole;
 /// has no count there: its count is since its start.
 #[must_use]
 pub fn difference(now: &[CountRecord], before: &[CountRecord]) -> Vec<CountRecord> {
-    let key = |record: &CountRecord| (record.session, record.index, record.source, record.processor);
+    let key = |record: &CountRecord| (record.session, record.index, record.event.source, record.processor);
     let before: HashMap<_, _> = before.iter().map(|record| (key(record), record)).collect();
     let since = |record: &CountRecord| match before.get(&key(record)) {
         Some(earlier) => one(record, earlier),

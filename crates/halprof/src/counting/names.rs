@@ -1,7 +1,7 @@
 //! The names of the events of a session, by their index in its request.
 
 use pmu::CoreType;
-use protocol::{CountRecord, EventRequest};
+use protocol::{CountRecord, Event, EventRequest};
 
 use crate::source::Sources;
 
@@ -22,7 +22,7 @@ impl EventNames {
     #[must_use]
     pub fn of(requested: &[EventRequest], sources: &Sources) -> Self {
         let names = |event: &EventRequest| {
-            let on = |core_type| sources.name_of(event.source, core_type, (event.event, event.extra));
+            let on = |core_type| sources.name_of(&Event { core_type, ..event.event });
             let by_core_type = CoreType::ALL.map(CoreType::number).map(|number| (number, on(number)));
             NamesOfEvent { everywhere: on(0), by_core_type }
         };
@@ -41,7 +41,7 @@ impl EventNames {
     /// Returns the name of the event of a count.
     #[must_use]
     pub fn of_count(&self, record: &CountRecord) -> String {
-        self.get(record.index, record.core_type).to_owned()
+        self.get(record.index, record.event.core_type).to_owned()
     }
 }
 
@@ -52,24 +52,29 @@ mod tests {
     use super::*;
     use crate::counting::count;
     use crate::event::SourceName;
+    use crate::source::SourceInfo;
 
     #[test]
     fn the_names_of_a_session_are_those_of_its_start() {
         let sources = Sources::default();
         let source_of = |text: &str, name: &str| {
             let source = sources.find(&text.parse::<SourceName>().unwrap()).unwrap();
-            crate::source::SourceInfo { name: name.to_owned(), ..source }
+            SourceInfo { name: name.to_owned(), ..source }
         };
         let [core, atom] = CoreType::ALL.map(CoreType::number);
         let (one, two) = ("cpu/event=0xd1,umask=0x20/", "cpu/event=0xc2,umask=0x01/");
-        sources.remember(&source_of(one, "OF_CORE"), core, false);
-        sources.remember(&source_of(one, "OF_ATOM"), atom, false);
-        let request = |text| EventRequest { source: source_of(text, "").id, modes: modes::BOTH, ..EventRequest::EMPTY };
+        for (core_type, name) in [(core, "OF_CORE"), (atom, "OF_ATOM")] {
+            let source = source_of(one, name);
+            sources.remember(&SourceInfo { event: Event { core_type, ..source.event }, ..source }, false);
+        }
+        let request =
+            |text| EventRequest { event: source_of(text, "").event, modes: modes::BOTH, ..EventRequest::EMPTY };
         let names = EventNames::of(&[request(two), request(one)], &sources);
-        sources.remember(&source_of(two, "LATER"), 0, false);
+        sources.remember(&source_of(two, "LATER"), false);
         let given = [(0, 0), (0, core), (1, core), (1, atom), (1, 0), (2, 0)].map(|(index, on)| names.get(index, on));
         assert_eq!(given, [two, two, "OF_CORE", "OF_ATOM", one, ""]);
-        let record = CountRecord { index: 1, core_type: atom, ..count(0, 1, 1) };
+        let record =
+            CountRecord { event: Event { core_type: atom, ..count(0, 1, 1).event }, index: 1, ..count(0, 1, 1) };
         assert_eq!(names.of_count(&record), "OF_ATOM");
     }
 }

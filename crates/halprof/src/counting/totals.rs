@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::CountRecord;
+use protocol::{CountRecord, Event};
 
 use super::Times;
 
@@ -40,7 +40,7 @@ impl Totals {
     /// Adds what was counted between two readings of one session, for each CPU by itself if `by_cpu`.
     pub fn add(&mut self, difference: &[CountRecord], by_cpu: bool) {
         for record in difference {
-            let CountRecord { index, core_type, processor, count, running, .. } = *record;
+            let CountRecord { index, event: Event { core_type, .. }, processor, count, running, .. } = *record;
             let key = Key { event: index, core_type, processor: by_cpu.then_some(processor) };
             let times = Times::of(record);
             let waiting = self.waiting.entry((index, processor)).or_default();
@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn each_core_type_has_its_own() {
         let mut totals = Totals::default();
-        let on_core_type = |core_type, record| CountRecord { core_type, ..record };
+        let on_core_type =
+            |core_type, record: CountRecord| CountRecord { event: Event { core_type, ..record.event }, ..record };
         totals.add(&[on_core_type(1, count(0, 100, 1_000)), on_core_type(2, count(1, 50, 1_000))], false);
         let found: Vec<_> = totals.iter().map(|(key, total)| (key.core_type, total.count)).collect();
         assert_eq!(found, [(1, 100), (2, 50)]);

@@ -1,6 +1,6 @@
 //! Events beside which no other may have a general counter, by the facts of their maker.
 
-use protocol::{BRANCHES, EventRequest};
+use protocol::{BRANCHES, Event, EventRequest};
 use thiserror::Error;
 
 use crate::error_kind::ErrorKind;
@@ -41,11 +41,13 @@ impl TogetherError {
 /// # Errors
 /// If one has.
 pub fn check(events: &[EventRequest], sources: &Sources) -> Result<(), TogetherError> {
-    let name = |event: &EventRequest| sources.name_of(event.source, event.core_type, (event.event, event.extra));
+    let name = |request: &EventRequest| sources.name_of(&request.event);
     let shares_cores = |one: u32, other: u32| one == other || one == 0 || other == 0;
-    for (index, event) in events.iter().enumerate().filter(|(_, event)| sources.is_alone(event)) {
+    for (index, event) in events.iter().enumerate().filter(|(_, request)| sources.is_alone(&request.event)) {
         let other = events.iter().enumerate().find(|(number, other)| {
-            *number != index && has_general_counter(other) && shares_cores(event.core_type, other.core_type)
+            *number != index
+                && has_general_counter(&other.event)
+                && shares_cores(event.event.core_type, other.event.core_type)
         });
         if let Some((_, other)) = other {
             let name_of_event = name(event);
@@ -56,7 +58,7 @@ pub fn check(events: &[EventRequest], sources: &Sources) -> Result<(), TogetherE
 }
 
 /// Returns whether an event takes a general counter: not time, branches, or what a fixed counter counts.
-fn has_general_counter(event: &EventRequest) -> bool {
+fn has_general_counter(event: &Event) -> bool {
     event.source != pmu::Source::TIME.0
         && event.source != BRANCHES
         && !vendor_event::has_fixed_counter(pmu::Source(event.source))

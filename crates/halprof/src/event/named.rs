@@ -2,10 +2,11 @@
 //! event by its maker's name.
 
 use events::import::ImportedEvent;
-use events::{CoreTable, CoreType, Counters, Event, Generic, Identity, Target};
+use events::{CoreTable, CoreType, Counters, Event as VendorEvent, Generic, Identity, Target};
 use pmu::Source;
 use pmu::extra::Extra;
-use protocol::{EventRequest, ProcessorSet, event_flags, modes};
+use pmu::source::RawEvent;
+use protocol::{Event, EventRequest, ProcessorSet, event_flags, modes};
 
 use crate::Driver;
 use crate::core_types::CoreTypeInfo;
@@ -20,21 +21,10 @@ use crate::source::{SourceError, SourceInfo, Sources};
 use crate::text::format;
 
 /// UnhaltedReferenceCycles, the source of fixed counter 2.
-const REFERENCE_CYCLES: u32 = 0x1B;
+const REFERENCE_CYCLES: u64 = 0x1B;
 
 /// Both mode bits of an event select register.
 const BOTH_MODES: u64 = (modes::BOTH as u64) << 16;
-
-/// A source that an event stands for.
-#[derive(Debug, Clone)]
-pub struct Resolved {
-    /// The source.
-    pub source: SourceInfo,
-    /// Number of the core type to which it is restricted, or 0.
-    pub core_type: u32,
-    /// Mask of the counters that count it, if the driver does not know them; otherwise 0.
-    pub counters: u32,
-}
 
 /// An event as a session counts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,13 +58,9 @@ impl Driver {
 /// # Errors
 /// If nothing has this name, or the driver cannot count the event.
 pub fn requests(name: &EventName, processors: &ProcessorSet, driver: &Driver) -> Result<Vec<EventRequest>, Error> {
-    let request = |found: Resolved| EventRequest {
-        source: found.source.id,
+    let request = |SourceInfo { event, .. }: SourceInfo| EventRequest {
+        event: Event { counters: if name.counters == 0 { event.counters } else { name.counters }, ..event },
         modes: name.modes,
-        core_type: found.core_type,
-        counters: if name.counters == 0 { found.counters } else { name.counters },
-        event: found.source.event,
-        extra: found.source.extra,
         flags: if name.pinned { event_flags::PINNED } else { 0 },
         ..EventRequest::EMPTY
     };
@@ -85,7 +71,7 @@ pub fn requests(name: &EventName, processors: &ProcessorSet, driver: &Driver) ->
 ///
 /// # Errors
 /// If nothing has this name, or the driver cannot count the event.
-pub fn one(wanted: &SourceName, driver: &Driver) -> Result<Resolved, Error> {
+pub fn one(wanted: &SourceName, driver: &Driver) -> Result<SourceInfo, Error> {
     let found = resolve(wanted, modes::BOTH, &ProcessorSet::EMPTY, driver)?;
     found.into_iter().next().ok_or_else(|| unknown(wanted, driver.sources(), &[]))
 }
@@ -100,11 +86,11 @@ pub fn resolve(
     modes: u32,
     processors: &ProcessorSet,
     driver: &Driver,
-) -> Result<Vec<Resolved>, Error> {
+) -> Result<Vec<SourceInfo>, Error> {
     let sources = driver.sources()?;
     let core_type = wanted.core_type();
     let error = match (sources.find(wanted), wanted.source()) {
-        (Ok(source), _) => return Ok(vec![Resolved { source, core_type, counters: 0 }]),
+        (Ok(source), _) => return Ok(vec![source]),
         (Err(error), SourceName::Name(name)) => (error, name, None),
         (Err(error), SourceName::Valued(name, value)) => (error, name, Some(*value)),
         (Err(error), _) => return Err(error.into()),
@@ -117,7 +103,7 @@ pub fn resolve(
             return Err(CannotCountEvent { name: name.clone(), cause }.into());
         }
         let target = generic.target(identity).map_err(|cause| NoGeneric { name: name.clone(), cause })?;
-        return Ok(vec![Resolved { source: of_target(target, sources)?, core_type, counters: 0 }]);
+        return Ok(vec![of_target(target, core_type, sources)?]);
     }
     let tables = vendor_event::tables(Some(identity), pmu::CoreType::from_number(core_type));
     let tables = on_processors(tables, driver.core_types()?, processors);
@@ -165,50 +151,59 @@ fn with_event(
     identity: Identity,
     tables: &[CoreTable],
     sources: &Sources,
-) -> Result<Vec<Resolved>, Error> {
-    let mut found: Vec<Resolved> = Vec::new();
+) -> Result<Vec<SourceInfo>, Error> {
+    let mut found: Vec<SourceInfo> = Vec::new();
     let usual = || tables.iter().filter(|one| one.native_model == 0);
     for (one, event) in usual().filter_map(|one| Some((one, one.table.find(name)?))) {
         let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
         let request = request_in(&event, value, modes).map_err(cannot)?;
-        if matches!(request, SourceName::Raw(_)) && has_other_event(&event, *one, identity) {
+        if is_raw(&request) && has_other_event(&event, *one, identity) {
             return Err(cannot(CannotCount::LowPowerCores).into());
         }
-        found.push(resolved(&request, &event, value, core_type, sources)?);
+        found.push(resolved(Event { core_type, ..request }, &event, value, sources)?);
     }
-    let is_common = |one: &Resolved| Source(one.source.id).raw().is_none();
-    if found.len() > 1 && found.iter().all(is_common) {
+    if found.len() > 1 && !found.iter().any(|one| is_raw(&one.event)) {
         found.truncate(1);
         if let Some(one) = found.first_mut() {
-            one.core_type = 0;
+            one.event.core_type = 0;
         }
     }
     Ok(found)
 }
 
 /// Returns the request for an event in these modes.
-fn request_in(event: &Event, value: Option<Extra>, modes: u32) -> Result<SourceName, CannotCount> {
+fn request_in(event: &VendorEvent, value: Option<Extra>, modes: u32) -> Result<Event, CannotCount> {
     if modes & modes::PRECISE != 0 {
         vendor_event::check_recordable(event)?;
     }
     vendor_event::request(event, value)
 }
 
-/// Returns the source of a request for an event, and remembers its name.
+fn is_raw(event: &Event) -> bool {
+    Source(event.source).raw().is_some()
+}
+
+/// Returns the source of an event of the maker, and remembers its name.
 fn resolved(
-    request: &SourceName,
-    event: &Event,
+    event: Event,
+    of_maker: &VendorEvent,
     value: Option<Extra>,
-    core_type: u32,
     sources: &Sources,
-) -> Result<Resolved, SourceError> {
-    let mut source = sources.find(request)?;
-    if matches!(request, SourceName::Raw(_)) {
-        source.name = value.map_or_else(|| event.name.clone(), |value| format!("{}:{}", event.name, ExtraTerm(value)));
-        sources.remember(&source, core_type, event.alone);
+) -> Result<SourceInfo, SourceError> {
+    let mut source = listed(event, sources)?;
+    if is_raw(&event) {
+        let name = &of_maker.name;
+        source.name = value.map_or_else(|| name.clone(), |value| format!("{name}:{}", ExtraTerm(value)));
+        sources.remember(&source, of_maker.alone);
     }
-    Ok(Resolved { source, core_type, counters: 0 })
+    Ok(source)
+}
+
+/// Returns the source of an event that the tables of this machine have.
+fn listed(event: Event, sources: &Sources) -> Result<SourceInfo, SourceError> {
+    let unknown = || SourceError::Unknown { given: format!("{:#04x}", event.source), near: Vec::new() };
+    sources.of_event(event).ok_or_else(unknown)
 }
 
 /// Returns the sources of an imported event, which the tables lack, on each core type.
@@ -219,7 +214,7 @@ fn with_imported(
     identity: Identity,
     tables: &[CoreTable],
     driver: &Driver,
-) -> Result<Vec<Resolved>, Error> {
+) -> Result<Vec<SourceInfo>, Error> {
     let (imported, sources) = (driver.imported()?, driver.sources()?);
     let mut found = Vec::new();
     for one in tables.iter().filter(|one| one.native_model == 0) {
@@ -230,14 +225,14 @@ fn with_imported(
         let request = request_in(&event, value, modes).map_err(cannot)?;
         // The driver may not know an event that is newer than it.
         let mask = u32::from(event.counters.general_mask);
-        let counters = if matches!(request, SourceName::Raw(_)) && event.counters != Counters::ANY { mask } else { 0 };
-        found.push(Resolved { counters, ..resolved(&request, &event, value, core_type, sources)? });
+        let counters = if is_raw(&request) && event.counters != Counters::ANY { mask } else { 0 };
+        found.push(resolved(Event { core_type, counters, ..request }, &event, value, sources)?);
     }
     Ok(found)
 }
 
 /// Returns whether cores that the driver does not distinguish from those of a table have another event of its encoding.
-fn has_other_event(event: &Event, table: CoreTable, identity: Identity) -> bool {
+fn has_other_event(event: &VendorEvent, table: CoreTable, identity: Identity) -> bool {
     let all = events::core_tables(identity);
     let mut rarer = all.iter().filter(|one| one.core_type == table.core_type && one.native_model != 0);
     table.core_type.is_some()
@@ -248,21 +243,19 @@ fn has_other_event(event: &Event, table: CoreTable, identity: Identity) -> bool 
 }
 
 /// Returns the source that a generic name stands for: one of the HAL if it has the same encoding.
-fn of_target(target: Target, sources: &Sources) -> Result<SourceInfo, SourceError> {
-    let number = match target {
+fn of_target(target: Target, core_type: u32, sources: &Sources) -> Result<SourceInfo, SourceError> {
+    let source = match target {
         Target::Time => Source::TIME.0,
-        Target::Source(number) => number,
+        Target::Source(number) => number.into(),
         Target::Event { counters, .. } if counters.general_mask == 0 => REFERENCE_CYCLES,
         Target::Event { encoding, .. } => {
             let select = format::select(encoding.select() | BOTH_MODES);
-            let is_it =
-                |source: &&SourceInfo| source.supported && source.id != Source::TIME.0 && source.select == select;
-            if let Some(source) = sources.iter().find(is_it) {
-                return Ok(source.clone());
-            }
-            let raw = pmu::source::RawEvent::NONE.with_event(encoding.event).with_umask(encoding.umask);
-            raw.source().0
+            let is_it = |source: &&SourceInfo| {
+                source.supported && source.event.source != Source::TIME.0 && source.select == select
+            };
+            let raw = || RawEvent::new().with_event(encoding.event).with_umask(encoding.umask).source().0;
+            sources.iter().find(is_it).map_or_else(raw, |source| source.event.source)
         }
     };
-    sources.find(&SourceName::Number(number))
+    listed(Event { core_type, ..Event::of(source) }, sources)
 }

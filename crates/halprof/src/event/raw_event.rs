@@ -6,7 +6,8 @@ use std::fmt;
 
 use pmu::Source;
 use pmu::extra::{Extra, Selector};
-use pmu::source::{FullEvent, RawEvent};
+use pmu::source::RawEvent;
+use protocol::Event;
 
 use super::{Malformed, each};
 
@@ -20,60 +21,12 @@ const EXTRA_TERMS: [(&str, Selector, u64); 3] = [
     ("frontend", Selector::FrontEnd, 0xFF_FFFF),
 ];
 
-/// An event by its encoding: the fields of the event select register, and the value of an extra register.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EncodedEvent {
-    /// The event.
-    pub event: RawEvent,
-    /// What it needs in an extra register.
-    pub extra: Option<Extra>,
-}
-
-impl EncodedEvent {
-    /// Returns the event with these [bits](Self::bits) and this value of its extra register; `None` for zero bits.
-    #[must_use]
-    pub fn from_bits(bits: u64, value: u64) -> Option<Self> {
-        let full = FullEvent::from_bits(bits);
-        let extra = Selector::from_number(full.selector()).map(|selector| Extra { selector, value });
-        full.is_event().then(|| Self { event: full.raw(), extra })
-    }
-
-    /// Returns the source that encodes the event, or stands for it.
-    #[must_use]
-    pub const fn source(self) -> Source {
-        self.event.source()
-    }
-
-    /// Returns the bits of the event for a request, or 0 if its source says all.
-    #[must_use]
-    pub fn bits(self) -> u64 {
-        if self.extra.is_none() && self.event.is_encodable() {
-            return 0;
-        }
-        let selector = self.extra.map_or(0, |extra| extra.selector as u8);
-        self.event.full().with_selector(selector).into_bits()
-    }
-
-    /// Returns the value of the extra register, or 0.
-    #[must_use]
-    pub fn value(self) -> u64 {
-        self.extra.map_or(0, |extra| extra.value)
-    }
-}
-
-impl From<RawEvent> for EncodedEvent {
-    fn from(event: RawEvent) -> Self {
-        Self { event, extra: None }
-    }
-}
-
-impl fmt::Display for EncodedEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let event = Notation(self.event).to_string();
-        let Some(extra) = self.extra else { return f.write_str(&event) };
-        let terms = event.strip_suffix('/').unwrap_or(&event);
-        write!(f, "{terms},{}/", ExtraTerm(extra))
-    }
+/// Returns a raw event with what it needs in an extra register.
+#[must_use]
+pub fn event_of(raw: RawEvent, extra: Option<Extra>) -> Event {
+    let selector = extra.map_or(0, |extra| extra.selector as u8);
+    let source = raw.with_selector(selector).source().0;
+    Event { extra: extra.map_or(0, |extra| extra.value), ..Event::of(source) }
 }
 
 /// Formats the value of an extra register as a term: `ldlat=30`.
@@ -102,17 +55,6 @@ pub fn extra_term(term: &str) -> Option<Result<Extra, String>> {
     let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
     let (_, selector, most) = EXTRA_TERMS.into_iter().find(|(known, ..)| *known == name)?;
     Some(number(name, value, most).map(|value| Extra { selector, value }))
-}
-
-/// What stands between the slashes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
-    /// The event.
-    pub event: RawEvent,
-    /// What it needs in an extra register.
-    pub extra: Option<Extra>,
-    /// The mask of the counters that it may take, or 0 for any.
-    pub counters: u32,
 }
 
 /// The terms without a value of their own, beside those of extra registers.
@@ -147,19 +89,19 @@ pub fn of_config(text: &str) -> Option<Result<RawEvent, String>> {
     let is_set = |bit: u32| config >> bit & 1 == 1;
     let byte = |shift: u32| u8::try_from(config >> shift & 0xFF).unwrap_or_default();
     let upper = u16::try_from(config >> 32 << 8).unwrap_or_default();
-    let event = RawEvent::NONE.with_event(upper | u16::from(byte(0))).with_umask(byte(8).into()).with_cmask(byte(24));
+    let event = RawEvent::new().with_event(upper | u16::from(byte(0))).with_umask(byte(8).into()).with_cmask(byte(24));
     Some(Ok(event.with_edge(is_set(18)).with_any(is_set(21)).with_inv(is_set(23))))
 }
 
-/// Parses the terms between the slashes.
+/// Parses the terms between the slashes. The counters of the event are those that it may take.
 ///
 /// # Errors
 /// If a term is unknown, given twice, or has an invalid value.
-pub fn parse(terms: &str) -> Result<Terms, Malformed> {
+pub fn parse(terms: &str) -> Result<Event, Malformed> {
     if let Some(event) = of_config(terms) {
-        return Ok(Terms { event: event?, extra: None, counters: 0 });
+        return Ok(event_of(event?, None));
     }
-    let mut parser = Parser { seen: Vec::new(), event: RawEvent::NONE, extra: None, counters: 0 };
+    let mut parser = Parser { seen: Vec::new(), event: RawEvent::new(), extra: None, counters: 0 };
     each(terms.split(','), |term| parser.term(term))?;
     Ok(parser.finish()?)
 }
@@ -190,7 +132,7 @@ impl<'a> Parser<'a> {
             "inv" => event.with_inv(flag(name, value)?),
             "edge" => event.with_edge(flag(name, value)?),
             "any" => event.with_any(flag(name, value)?),
-            "eq" => event.with_equality(flag(name, value)?),
+            "eq" => event.with_eq(flag(name, value)?),
             "counters" => {
                 *counters = u32::try_from(number(name, value, u32::MAX.into())?).unwrap_or_default();
                 if *counters == 0 {
@@ -216,18 +158,12 @@ impl<'a> Parser<'a> {
     }
 
     /// Returns the event.
-    fn finish(self) -> Result<Terms, String> {
+    fn finish(self) -> Result<Event, String> {
         let Self { seen, event, extra, counters } = self;
         if !seen.contains(&"event") {
             return Err("which event? It begins with event=".to_owned());
         }
-        if event.event() > RawEvent::MAX_WIDE_EVENT && (event.umask() > 0xFF || event.equality()) {
-            return Err(format!("beside eq or a umask above 0xff, event is from 0 to {:#x}", RawEvent::MAX_WIDE_EVENT));
-        }
-        if event.source().raw().is_none() {
-            return Err("beside eq or a umask above 0xff, not every bit of the other terms can be set".to_owned());
-        }
-        Ok(Terms { event, extra, counters })
+        Ok(Event { counters, ..event_of(event, extra) })
     }
 }
 
@@ -254,23 +190,26 @@ fn flag(name: &str, value: Option<&str>) -> Result<bool, String> {
     }
 }
 
-/// Formats a raw event with prefix and slash. Terms that are 0 are omitted.
-pub struct Notation(pub RawEvent);
+/// Formats a raw event with prefix and slash, without the counters and the core type. Terms that are 0 are omitted.
+pub struct Notation(pub Event);
 
 impl fmt::Display for Notation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(event) = self;
+        let Self(Event { source, extra: value, .. }) = *self;
+        let event = Source(source).raw().unwrap_or_default();
         write!(f, "{PREFIX}event={:#04x}", event.event())?;
         for (name, value) in [("umask", event.umask()), ("cmask", event.cmask().into())] {
             if value != 0 {
                 write!(f, ",{name}={value:#04x}")?;
             }
         }
-        for (name, _) in [("inv", event.inv()), ("edge", event.edge()), ("any", event.any()), ("eq", event.equality())]
-            .into_iter()
-            .filter(|(_, is_set)| *is_set)
-        {
-            write!(f, ",{name}")?;
+        for (name, is_set) in [("inv", event.inv()), ("edge", event.edge()), ("any", event.any()), ("eq", event.eq())] {
+            if is_set {
+                write!(f, ",{name}")?;
+            }
+        }
+        if let Some(selector) = Selector::from_number(event.selector()) {
+            write!(f, ",{}", ExtraTerm(Extra { selector, value }))?;
         }
         f.write_str("/")
     }
@@ -292,7 +231,7 @@ mod tests {
     use super::*;
 
     fn event(event: u16, umask: u16, cmask: u8, inv: bool, edge: bool) -> RawEvent {
-        RawEvent::NONE.with_event(event).with_umask(umask).with_cmask(cmask).with_inv(inv).with_edge(edge)
+        RawEvent::new().with_event(event).with_umask(umask).with_cmask(cmask).with_inv(inv).with_edge(edge)
     }
 
     #[test]
@@ -305,9 +244,9 @@ mod tests {
             ("r1a401a2", "cpu/event=0xa2,umask=0x01,cmask=0x01,inv,edge,any/"),
             ("r1000000c2", "cpu/event=0x1c2/"),
         ] {
-            let event = of_config(text).unwrap().unwrap();
+            let event = event_of(of_config(text).unwrap().unwrap(), None);
             assert_eq!(Notation(event).to_string(), wanted, "{text}");
-            assert_eq!(parse(text).unwrap().event, event);
+            assert_eq!(parse(text), Ok(event));
         }
         for text in ["r", "c0", "r0x10", "rz", "r12345678901234567", "R00c0"] {
             assert!(of_config(text).is_none(), "{text}");
@@ -327,10 +266,10 @@ mod tests {
             ("event=0xc4,umask=0x8050", event(0xC4, 0x8050, 0, false, false)),
             ("event=0xc4,any", event(0xC4, 0, 0, false, false).with_any(true)),
             ("event=0xc4,umask=0x100,cmask=255", event(0xC4, 0x100, 255, false, false)),
-            ("event=0xc2,umask=2,cmask=8,eq", event(0xC2, 2, 8, false, false).with_equality(true)),
-            ("event=0xc2,umask=0xffff,cmask=15,eq,inv=1", event(0xC2, 0xFFFF, 15, true, false).with_equality(true)),
+            ("event=0xc2,umask=2,cmask=8,eq", event(0xC2, 2, 8, false, false).with_eq(true)),
+            ("event=0xc2,umask=0xffff,cmask=15,eq,inv=1", event(0xC2, 0xFFFF, 15, true, false).with_eq(true)),
         ] {
-            assert_eq!(parse(terms), Ok(Terms { event: wanted, extra: None, counters: 0 }), "{terms}");
+            assert_eq!(parse(terms), Ok(event_of(wanted, None)), "{terms}");
         }
     }
 
@@ -346,8 +285,6 @@ mod tests {
             ("event=+1", "from 0 to 0xfff"),
             ("event=1,umask=0x10000", "from 0 to 0xffff"),
             ("event=1,cmask=256", "from 0 to 0xff"),
-            ("event=0x100,umask=0x100", "event is from 0 to 0xff"),
-            ("event=0xff,umask=0xffff,cmask=15,eq,inv,edge", "beside eq"),
             ("event=1,eq=2", "0 or 1"),
             ("event=1,event=2", "twice"),
             ("event=1,inv=2", "0 or 1"),
@@ -374,37 +311,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_printed_raw_event_parses_to_the_same_event(
-            number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool, counters: u32,
+        fn a_printed_event_parses_to_the_same_event(
+            fields in 0..1_u64 << 40, register in 0..=EXTRA_TERMS.len(), value: u64, counters: u32,
         ) {
-            let event = event(number, umask.into(), cmask, inv, edge);
+            let raw = RawEvent::from_bits(fields).with_is_event(true);
+            let extra = EXTRA_TERMS.get(register).map(|(_, selector, most)| Extra { selector: *selector, value: value & most });
+            let event = Event { counters, ..event_of(raw, extra) };
             let shown = narrowed(&Notation(event).to_string(), counters);
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
-            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event, extra: None, counters }));
-        }
-
-        #[test]
-        fn a_printed_event_of_version_6_parses_to_the_same_event(
-            number in 0_u16..0xFF, umask in 0x100_u16.., cmask in 0_u8..=0xF, inv: bool, edge: bool, eq: bool,
-        ) {
-            let event = event(number, umask, cmask, inv, edge).with_equality(eq);
-            let shown = Notation(event).to_string();
-            let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
-            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event, extra: None, counters: 0 }));
-            prop_assert_eq!(event.source().raw(), Some(event));
-        }
-
-        #[test]
-        fn a_printed_event_with_an_extra_register_parses_to_the_same_event_as_its_bits(
-            number in 0_u16..0xFF, umask: u8, any: bool, register in 0..EXTRA_TERMS.len(), value: u64, counters: u32,
-        ) {
-            let (_, selector, most) = EXTRA_TERMS[register];
-            let extra = Some(Extra { selector, value: value & most });
-            let whole = EncodedEvent { event: event(number, umask.into(), 0, false, false).with_any(any), extra };
-            prop_assert_eq!(EncodedEvent::from_bits(whole.bits(), whole.value()), Some(whole));
-            let shown = narrowed(&whole.to_string(), counters);
-            let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
-            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event: whole.event, extra, counters }));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(event));
         }
     }
 }

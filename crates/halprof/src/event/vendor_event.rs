@@ -1,15 +1,15 @@
 //! Events by the names that the makers of processors give them, and what a request can carry of them.
 
-use events::Event;
+use events::Event as VendorEvent;
 use pmu::Source;
 use pmu::extra::{Extra, ExtraRegister, Selector};
 use pmu::source::RawEvent;
+use protocol::Event;
 use thiserror::Error;
 
 use crate::error_kind::ErrorKind;
-use crate::event::SourceName;
 pub use crate::event::core_tables::{LOW_POWER, cores, identity_of, tables};
-use crate::event::raw_event::{EncodedEvent, term_of};
+use crate::event::raw_event::{event_of, term_of};
 
 /// Fixed counters that the driver uses, and the profile sources that it counts with them (KPROFILE_SOURCE):
 /// instructions, cycles, and cycles at a constant rate.
@@ -53,9 +53,6 @@ pub enum CannotCount {
     /// The driver knows event number and unit mask by other counters.
     #[error("the driver counts its event number and unit mask on other counters")]
     OtherCounters,
-    /// No number of a source has all its fields.
-    #[error("no request can carry all fields of its encoding")]
-    NotEncodable,
     /// E cores of two kinds count two events by its encoding.
     #[error("E cores and low-power E cores have different events of this encoding, and the driver counts on both")]
     LowPowerCores,
@@ -94,19 +91,19 @@ impl CannotCountEvent {
 /// # Errors
 /// If only a fixed counter records it: the general counters record another event, INST_RETIRED.ANY_P (C0/00) instead of
 /// INST_RETIRED.PREC_DIST (Linux, arch/x86/events/intel/ds.c, `intel_icl_pebs_event_constraints`).
-pub fn check_recordable(event: &Event) -> Result<(), CannotCount> {
+pub fn check_recordable(event: &VendorEvent) -> Result<(), CannotCount> {
     match event.counters.fixed().next() {
         Some(number) if event.is_fixed() => Err(CannotCount::FixedRecorder(number)),
         _ => Ok(()),
     }
 }
 
-/// Returns what the driver counts for an event: a source of the HAL or an encoding, with `value` instead of the table's
-/// value of its extra register.
+/// Returns what the driver counts for an event of the maker: a source of the HAL or a raw event, with `value` instead
+/// of the table's value of its extra register.
 ///
 /// # Errors
 /// If no request can carry the event.
-pub fn request(event: &Event, value: Option<Extra>) -> Result<SourceName, CannotCount> {
+pub fn request(event: &VendorEvent, value: Option<Extra>) -> Result<Event, CannotCount> {
     let encoding = event.encoding;
     let extra = extra(event, value)?;
     if event.is_fixed() {
@@ -115,28 +112,25 @@ pub fn request(event: &Event, value: Option<Extra>) -> Result<SourceName, Cannot
             return Err(CannotCount::AnyThread(number));
         }
         let known = FIXED.into_iter().find(|(umask, _)| (encoding.event, encoding.umask) == (0, *umask));
-        let raw = RawEvent::NONE.with_event(encoding.event).with_umask(encoding.umask);
+        let raw = RawEvent::new().with_event(encoding.event).with_umask(encoding.umask);
         let is_unit = (encoding.event, number) == (0, SLOTS_COUNTER) && matches!(encoding.umask, 0x04 | 0x80..=0x87);
-        let slots = is_unit.then_some(SourceName::Raw(raw.into()));
-        let known = known.map(|(_, source)| SourceName::Number(source.0));
-        return known.or(slots).ok_or(CannotCount::FixedCounter(number));
+        let slots = is_unit.then_some(raw.source());
+        let source = known.map(|(_, source)| source).or(slots).ok_or(CannotCount::FixedCounter(number))?;
+        return Ok(Event::of(source.0));
     }
-    let raw = RawEvent::NONE
+    let raw = RawEvent::new()
         .with_event(encoding.event)
         .with_umask(encoding.umask)
         .with_cmask(encoding.cmask)
         .with_inv(encoding.inv)
         .with_edge(encoding.edge)
         .with_any(encoding.any)
-        .with_equality(encoding.eq);
-    if raw.source().raw().is_none() || encoding.event > RawEvent::MAX_EVENT {
-        return Err(CannotCount::NotEncodable);
-    }
-    Ok(SourceName::Raw(EncodedEvent { event: raw, extra }))
+        .with_eq(encoding.eq);
+    Ok(event_of(raw, extra))
 }
 
 /// Returns what an event needs in an extra register, with `value` instead of the table's value.
-fn extra(event: &Event, value: Option<Extra>) -> Result<Option<Extra>, CannotCount> {
+fn extra(event: &VendorEvent, value: Option<Extra>) -> Result<Option<Extra>, CannotCount> {
     let known = event.extra.as_ref().and_then(|extra| Some((extra.registers.first()?.msr, extra.value)));
     let of_table = match known {
         Some((msr, value)) => {
@@ -166,13 +160,14 @@ mod tests {
     use super::*;
 
     /// Returns what an event selects: select register, selector and value.
-    fn selects(event: EncodedEvent) -> (u64, u8, u64) {
-        (event.event.select(), event.extra.map_or(0, |extra| extra.selector as u8), event.value())
+    fn selects(event: Event) -> Option<(u64, u8, u64)> {
+        let raw = Source(event.source).raw()?;
+        Some((raw.select(), raw.selector(), event.extra))
     }
 
     #[test]
     fn every_event_of_every_table_has_a_request_or_a_reason() {
-        let (mut whole, mut plain, mut reasons) = (0, 0, BTreeMap::new());
+        let (mut with_register, mut plain, mut reasons) = (0, 0, BTreeMap::new());
         for table in events::tables() {
             for event in table.events() {
                 let request = match request(&event, None) {
@@ -182,7 +177,7 @@ mod tests {
                         continue;
                     }
                 };
-                let SourceName::Raw(encoded) = request else {
+                let Some(selected) = selects(request) else {
                     assert!(event.is_fixed(), "{}", event.name);
                     continue;
                 };
@@ -193,12 +188,12 @@ mod tests {
                     0x3F7 => 3,
                     _ => 0,
                 };
-                assert_eq!(selects(encoded), (event.encoding.select() | 3 << 16, selector, value), "{}", event.name);
-                *(if encoded.bits() != 0 { &mut whole } else { &mut plain }) += 1;
+                assert_eq!(selected, (event.encoding.select() | 3 << 16, selector, value), "{}", event.name);
+                *(if selector != 0 { &mut with_register } else { &mut plain }) += 1;
             }
         }
         let reasons: Vec<_> = reasons.iter().map(|(reason, number)| (reason.as_str(), *number)).collect();
-        assert_eq!((whole, plain), (6_871, 13_185));
+        assert_eq!((with_register, plain), (6_679, 13_377));
         assert_eq!(
             reasons,
             [

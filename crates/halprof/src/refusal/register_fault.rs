@@ -8,7 +8,7 @@ use x86_defs::intel::perfmon;
 use crate::text::{register, unavailable};
 
 /// Source of a refusal that concerns no event: measured time touches no register.
-const NO_EVENT: u32 = 0;
+const NO_EVENT: u64 = 0;
 
 /// Returns the error and its reason. `source` is the event that needs the access, if not every event does.
 pub fn sentence(header: &ReplyHeader, source: &str) -> String {

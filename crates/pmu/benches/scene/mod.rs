@@ -152,7 +152,7 @@ impl Scene {
         };
         let hal = Hal::new(&cpu, PROCESSORS).expect("memory");
         hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
-        let state = hal.state_for(Source(6), false).expect("a source that general counters count");
+        let state = hal.state_for(Source(6), 0, false).expect("a source that general counters count");
         let mut state = state.with_owner(1).with_user(true).with_kernel(true);
         if how != Use::Count {
             state = state.with_interval(65_536);

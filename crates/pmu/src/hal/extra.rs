@@ -47,8 +47,8 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Returns the extra register that a raw event gets on a processor if no other event needs one; `None` if it needs
-    /// none.
+    /// Returns the extra register that a raw event with this value gets on a processor if no other event needs one;
+    /// `None` if it needs none.
     ///
     /// # Errors
     /// Why the processor does not count the event with this extra register, or without one.
@@ -56,8 +56,9 @@ impl<E> Hal<E> {
         &self,
         processor: ProcessorIndex,
         event: RawEvent,
-        extra: Option<Extra>,
+        value: u64,
     ) -> Result<Option<ExtraRegister>, Support> {
+        let extra = Selector::from_number(event.selector()).map(|selector| Extra { selector, value });
         match self.extra_support(processor, &ProfileSource::of_raw(event), extra) {
             Support::Supported => match (self.interface_of(processor), extra) {
                 (Interface::Emon(emon), Some(extra)) => {

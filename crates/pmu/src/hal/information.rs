@@ -67,7 +67,7 @@ impl<E> Hal<E> {
             HAL_PROFILE_SOURCE_INTERVAL => {
                 let wanted: HalProfileSourceIntervalBuffer = exactly(buffer)?;
                 let interval = u32::try_from(wanted.interval).unwrap_or(u32::MAX);
-                self.set_interval(Source(wanted.profile_source), interval).map(|_| ())
+                self.set_interval(Source(wanted.profile_source.into()), interval).map(|_| ())
             }
             HAL_PROFILE_SOURCE_INTERRUPT_HANDLER => {
                 self.set_interrupt_handler(NonZeroU64::new(exactly(buffer)?), owner)
@@ -85,7 +85,7 @@ impl<E> Hal<E> {
         match class {
             HAL_PROFILE_SOURCE_INFORMATION => {
                 let asked: HalProfileSourceInformationBuffer = exactly(buffer)?;
-                let written = to_buffer(&self.source_information(Source(asked.profile_source))?);
+                let written = to_buffer(&self.source_information(Source(asked.profile_source.into()))?);
                 buffer.copy_from_slice(written.as_bytes());
                 Ok(buffer.len())
             }
@@ -136,7 +136,7 @@ impl<E> Hal<E> {
 
 fn to_buffer(source: &super::SourceInformation) -> HalProfileSourceInformationBuffer {
     HalProfileSourceInformationBuffer {
-        profile_source: source.source.source.0,
+        profile_source: source.source.source.number().unwrap_or(u32::MAX),
         supported: u8::from(source.support == Support::Supported),
         reserved: [0; 3],
         interval: source.interval,

@@ -74,7 +74,7 @@ impl Known {
             (Interface::Amd64(_), Self::Branches) => 0xC2,
             _ => return None,
         };
-        Some(RawEvent::NONE.with_event(number))
+        Some(RawEvent::new().with_event(number))
     }
 
     /// Returns the counters that count the event, if the processor has it.
@@ -111,7 +111,7 @@ fn known_slots(interface: &Interface) -> [RawSlot; Known::GENERAL.len()] {
     let slots: [RawSlot; Known::GENERAL.len()] = core::array::from_fn(|_| RawSlot::default());
     for (slot, event) in slots.iter().zip(Known::GENERAL) {
         if let Some(event) = event.event(interface) {
-            slot.set(event.full(), 0);
+            slot.set(event, 0);
         }
     }
     slots

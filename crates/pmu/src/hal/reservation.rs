@@ -5,18 +5,18 @@ use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::{Interface, ProfileInterface, Support, emon};
 use crate::placement::Wanted;
-use crate::source::{FullEvent, ProfileSource, Source};
+use crate::source::Source;
 use crate::state::{CounterSet, CounterState, upper_of};
 
 impl<E> Hal<E> {
     /// Returns the state of a counter for a source, with an interrupt after every interval in force or without. The
-    /// caller adds the modes and the owner. A raw event takes a slot until [`keep_raw`](Self::keep_raw) frees it. The
-    /// caller holds the planning lock.
+    /// caller adds the modes and the owner. A raw event takes a slot until [`keep_raw`](Self::keep_raw) frees it;
+    /// `value` is that of its extra register, or 0 without one. The caller holds the planning lock.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime,
     /// [`HalError::NoInterrupt`] if the counters do not interrupt, [`HalError::TooManyRaw`].
-    pub fn state_for(&self, source: Source, interrupt: bool) -> Result<CounterState, HalError> {
+    pub fn state_for(&self, source: Source, value: u64, interrupt: bool) -> Result<CounterState, HalError> {
         self.startable(source)?;
         if source == Source::TIME {
             return Err(HalError::NoCounter(source));
@@ -25,23 +25,7 @@ impl<E> Hal<E> {
             return Err(HalError::NoInterrupt(source));
         }
         self.check_sampled(source, interrupt)?;
-        Ok(self.state_of(self.index_of(source)?, source, interrupt))
-    }
-
-    /// As [`state_for`](Self::state_for), for a raw event with the value of its extra register, or 0 without one.
-    ///
-    /// # Errors
-    /// [`HalError::Unsupported`], [`HalError::NoInterrupt`], [`HalError::TooManyRaw`].
-    pub fn state_for_full(&self, event: FullEvent, value: u64, interrupt: bool) -> Result<CounterState, HalError> {
-        let source = event.raw().source();
-        match self.support(&ProfileSource::of_raw(event.raw())) {
-            Support::Supported if interrupt && !self.interface.interrupts() => Err(HalError::NoInterrupt(source)),
-            Support::Supported => {
-                self.check_sampled(source, interrupt)?;
-                Ok(self.state_of(self.index_of_raw(event, value)?, source, interrupt))
-            }
-            support => Err(HalError::Unsupported(source, support)),
-        }
+        Ok(self.state_of(self.index_of(source, value)?, source, interrupt))
     }
 
     /// Refuses to sample slots and metrics: they begin from zero at each reading, so they cannot interrupt.

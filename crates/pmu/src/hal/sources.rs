@@ -3,13 +3,11 @@
 
 use core::sync::atomic::Ordering;
 
-use x86_defs::intel::perfmon::PerfEvtSel;
-
 use super::{Hal, HalError, SourceInformation};
 use crate::current_cpu::ProcessorIndex;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::interval::IntervalRange;
-use crate::source::{FullEvent, ProfileSource, Source};
+use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{CounterSet, CounterState, RawSlot};
 
 impl<E> Hal<E> {
@@ -70,9 +68,8 @@ impl<E> Hal<E> {
     pub(super) fn support_by(&self, interface: &Interface, source: &ProfileSource) -> Support {
         match source.source.raw() {
             _ if self.is_stateless => Support::NoMemory,
-            // The number of a source has no room for AnyThread.
-            Some(_) if has_any_thread(source) && !matches!(interface, Interface::Emon(_)) => Support::NoAnyThread,
-            Some(event) => interface.raw_support(event.with_any(has_any_thread(source))),
+            Some(event) if event.any() && !matches!(interface, Interface::Emon(_)) => Support::NoAnyThread,
+            Some(event) => interface.raw_support(event),
             None => interface.support(source),
         }
     }
@@ -99,7 +96,7 @@ impl<E> Hal<E> {
         if source.raw().is_some() {
             return Err(HalError::NoInterval(source));
         }
-        let index = self.index_of(source)?;
+        let index = self.index_of(source, 0)?;
         let interval = IntervalRange::of(source).clamp(wanted);
         let previous =
             self.intervals.get(usize::from(index)).map_or(interval, |cell| cell.swap(interval, Ordering::Relaxed));
@@ -135,14 +132,14 @@ impl<E> Hal<E> {
         self.first_raw_slots(self.raw_taken.load(Ordering::Relaxed))
     }
 
-    /// Returns the index of a source: of its entry, or of the slot of a raw event, which is taken if the event has none
-    /// yet.
+    /// Returns the index of a source: of its entry, or of the slot of a raw event with the value of its extra register,
+    /// which is taken if the event has none yet.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::TooManyRaw`].
-    pub(super) fn index_of(&self, source: Source) -> Result<u16, HalError> {
+    pub(super) fn index_of(&self, source: Source, value: u64) -> Result<u16, HalError> {
         match source.raw() {
-            Some(event) => self.index_of_raw(event.full(), 0),
+            Some(event) => self.index_of_raw(event, value),
             None => self.interface.find(source).map(|(index, _)| index).ok_or(HalError::UnknownSource(source)),
         }
     }
@@ -152,7 +149,7 @@ impl<E> Hal<E> {
     ///
     /// # Errors
     /// [`HalError::TooManyRaw`].
-    pub(super) fn index_of_raw(&self, event: FullEvent, value: u64) -> Result<u16, HalError> {
+    fn index_of_raw(&self, event: RawEvent, value: u64) -> Result<u16, HalError> {
         let is_it = |(_, slot): &(u16, &RawSlot)| slot.is(event, value);
         if let Some((index, _)) = self.raw_slots().find(is_it) {
             return Ok(index);
@@ -160,7 +157,7 @@ impl<E> Hal<E> {
         let more = self.raw_taken.load(Ordering::Relaxed).saturating_add(1);
         let mut slots = (0_u16..).zip(self.first_raw_slots(more));
         let free = slots.find(|(_, (_, slot))| slot.event().is_none());
-        let (number, (index, slot)) = free.ok_or_else(|| HalError::TooManyRaw(event.raw().source()))?;
+        let (number, (index, slot)) = free.ok_or_else(|| HalError::TooManyRaw(event.source()))?;
         slot.set(event, value);
         self.raw_taken.fetch_max(number + 1, Ordering::Relaxed);
         Ok(index)
@@ -201,9 +198,4 @@ impl<E> Hal<E> {
             support => Err(HalError::Unsupported(source.source, support)),
         }
     }
-}
-
-/// Returns whether a source counts the events of all threads of the core.
-const fn has_any_thread(source: &ProfileSource) -> bool {
-    PerfEvtSel::from_bits(source.select).any_thread()
 }

@@ -293,7 +293,7 @@ impl ProfileInterface for Emon {
     /// Event numbers have 8 bits, unit masks 16 where leaf 0x23 reports UMASK2. If the table contains the event too,
     /// leaf 0xA decides whether it exists, whatever the other fields say.
     fn raw_support(&self, event: RawEvent) -> Support {
-        let plain = RawEvent::NONE.with_umask(event.umask()).with_event(event.event() & 0xFF);
+        let plain = RawEvent::new().with_umask(event.umask()).with_event(event.event() & 0xFF);
         if event.event() != plain.event() {
             return Support::NoSuchEvent;
         }

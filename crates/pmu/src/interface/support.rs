@@ -93,7 +93,7 @@ impl Support {
 pub fn lacks_version_6(event: RawEvent, umask2: bool, eq: bool) -> Option<Support> {
     match event {
         _ if event.umask() > 0xFF && !umask2 => Some(Support::NoSecondUnitMask),
-        _ if event.equality() && !eq => Some(Support::NoEquality),
+        _ if event.eq() && !eq => Some(Support::NoEquality),
         _ => None,
     }
 }

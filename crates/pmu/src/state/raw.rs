@@ -3,14 +3,14 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::extra::{Extra, Selector};
-use crate::source::{FullEvent, Sources};
+use crate::source::{RawEvent, Source, Sources};
 use crate::state::{CounterState, CpuCounters};
 
 /// A raw event in use, with the value of its extra register, or a free slot. Written by the thread with the planning
 /// lock, and only while no counter has its index.
 #[derive(Debug, Default)]
 pub struct RawSlot {
-    /// Bits of a [`FullEvent`], or 0 if the slot is free.
+    /// Bits of a [`RawEvent`], or 0 if the slot is free.
     event: AtomicU64,
     extra: AtomicU64,
 }
@@ -18,9 +18,8 @@ pub struct RawSlot {
 impl RawSlot {
     /// Returns the event, or `None` if the slot is free.
     #[must_use]
-    pub fn event(&self) -> Option<FullEvent> {
-        let event = FullEvent::from_bits(self.event.load(Ordering::Relaxed));
-        event.is_event().then_some(event)
+    pub fn event(&self) -> Option<RawEvent> {
+        Source(self.event.load(Ordering::Relaxed)).raw()
     }
 
     /// Returns what the event needs in an extra register.
@@ -31,7 +30,7 @@ impl RawSlot {
     }
 
     /// Takes the slot for an event.
-    pub(crate) fn set(&self, event: FullEvent, value: u64) {
+    pub(crate) fn set(&self, event: RawEvent, value: u64) {
         self.extra.store(value, Ordering::Relaxed);
         self.event.store(event.into_bits(), Ordering::Relaxed);
     }
@@ -42,7 +41,7 @@ impl RawSlot {
     }
 
     /// Returns whether the slot has this event with this value.
-    pub(crate) fn is(&self, event: FullEvent, value: u64) -> bool {
+    pub(crate) fn is(&self, event: RawEvent, value: u64) -> bool {
         self.event() == Some(event) && self.extra.load(Ordering::Relaxed) == value
     }
 }

@@ -12,18 +12,18 @@ use crate::reservation::reserve_all;
 use simulation::boot;
 
 /// The source and the modes of an event, and the counters that its client allows.
-type Wanted = (u32, bool, bool, u32);
+type Wanted = (u64, bool, bool, u32);
 
 const ANY: u32 = u32::MAX;
 
-const SOURCES: [u32; 6] = [0x02, 0x06, 0x0A, 0x0B, 0x13, 0x19];
+const SOURCES: [u64; 6] = [0x02, 0x06, 0x0A, 0x0B, 0x13, 0x19];
 const MODES: [(bool, bool); 3] = [(true, false), (false, true), (true, true)];
 
 /// The settings of both ESCRs of a unit, by the address of the first.
 type Escrs = BTreeMap<(u32, usize), (u32, bool, bool)>;
 
 /// Returns the first ESCR that can detect a source, its setting, and the counters of its two columns, by the manuals.
-fn wiring(source: u32, threaded: bool) -> (u32, u32, [&'static [u8]; 2]) {
+fn wiring(source: u64, threaded: bool) -> (u32, u32, [&'static [u8]; 2]) {
     let (escr, event) = match source {
         0x02 => (0x3B8, 2),
         0x0B => (0x3B8, 3),
@@ -60,7 +60,7 @@ fn exists(wanted: &[Wanted], threaded: bool, escrs: &Escrs, taken: &[u8]) -> boo
 }
 
 fn state(hal: &Hal, (source, user, kernel, _): Wanted) -> CounterState {
-    hal.state_for(Source(source), false).unwrap().with_owner(1).with_user(user).with_kernel(kernel)
+    hal.state_for(Source(source), 0, false).unwrap().with_owner(1).with_user(user).with_kernel(kernel)
 }
 
 /// Returns the ESCR settings and the counters that these events use.

@@ -459,7 +459,7 @@ impl Bench {
     }
 
     /// Returns the sources that a counter can count, in table order.
-    pub fn sources(&self) -> Vec<u32> {
+    pub fn sources(&self) -> Vec<u64> {
         self.counted().map(|source| source.source.source.0).collect()
     }
 
@@ -475,7 +475,7 @@ impl Bench {
 
     /// Returns the counters that can count a source of the interface's table: all, but on family 15h of AMD, by Linux,
     /// `amd_get_event_constraints_f15h`.
-    pub fn counters_of_family(&self, source: u32) -> CounterSet {
+    pub fn counters_of_family(&self, source: u64) -> CounterSet {
         let signature = self.model().cpuid(1, 0)[0];
         if self.hal.interface().kind() != Kind::Amd64 || signature >> 20 & 0xFF != 6 {
             return CounterSet::first(CounterSet::MOST);
@@ -492,7 +492,7 @@ impl Bench {
     }
 
     /// Returns the first source that a second counter can count as well.
-    pub fn anywhere(&self) -> u32 {
+    pub fn anywhere(&self) -> u64 {
         *self.sources().first().unwrap()
     }
 
@@ -509,15 +509,15 @@ impl Bench {
     }
 
     /// Reserves a counter for a source in user mode, with or without an interval. Its count must miss nothing.
-    pub fn reserve(&self, source: u32, interval: Option<u32>) -> u8 {
+    pub fn reserve(&self, source: u64, interval: Option<u32>) -> u8 {
         self.try_reserve(source, interval).unwrap()
     }
 
-    pub fn try_reserve(&self, source: u32, interval: Option<u32>) -> Option<u8> {
+    pub fn try_reserve(&self, source: u64, interval: Option<u32>) -> Option<u8> {
         if let Some(interval) = interval {
             self.hal.set_interval(Source(source), interval).unwrap();
         }
-        let state = self.hal.state_for(Source(source), interval.is_some()).unwrap();
+        let state = self.hal.state_for(Source(source), 0, interval.is_some()).unwrap();
         let state = state.with_owner(1).with_counted(true);
         self.hal.reserve(ProcessorIndex::BOOT, state.with_user(true).with_kernel(self.kernel.get()))
     }
@@ -530,7 +530,7 @@ impl Bench {
     }
 
     /// Reserves exactly this counter.
-    pub fn reserve_source_on(&self, source: u32, counter: u8, interval: Option<u32>) -> u8 {
+    pub fn reserve_source_on(&self, source: u64, counter: u8, interval: Option<u32>) -> u8 {
         let mut others = CounterSet::NONE;
         loop {
             let taken = self.reserve(source, interval);
@@ -549,7 +549,7 @@ impl Bench {
     }
 
     /// Reserves and starts a counter.
-    pub fn started(&self, source: u32, interval: Option<u32>) -> u8 {
+    pub fn started(&self, source: u64, interval: Option<u32>) -> u8 {
         let counter = self.reserve(source, interval);
         self.start([counter]);
         counter

@@ -17,7 +17,7 @@ fn work(selected: model::Selected) -> u64 {
 }
 
 /// Returns the number of events of [`work`] that a source counts, by the select of its table.
-fn work_of(bench: &Bench, source: u32) -> u64 {
+fn work_of(bench: &Bench, source: u64) -> u64 {
     let select = bench.hal.source_information(Source(source)).unwrap().source.select;
     let event = select & 0xFF | select >> 24 & 0xF00;
     1 + event * 1_000 + (select >> 8 & 0xFF)
@@ -78,11 +78,11 @@ fn d12_every_available_event_counts_on_every_counter_that_can_count_it() {
 }
 
 /// Profile sources of Emon by the fixed counter that counts them, by the HAL Emon interface and the manual.
-const BY_FIXED: [&[u32]; 3] = [&[0x02, 0x1A], &[0x13, 0x19], &[0x1B]];
+const BY_FIXED: [&[u64]; 3] = [&[0x02, 0x1A], &[0x13, 0x19], &[0x1B]];
 
 #[test]
 fn d12_a_source_goes_to_the_fixed_counter_that_counts_it_and_then_to_general_ones_in_the_same_unit() {
-    const REFERENCE_CYCLES: u32 = 0x1B;
+    const REFERENCE_CYCLES: u64 = 0x1B;
     for identity in with_equal_counters() {
         let bench = Bench::new(processor_of(identity));
         let general: CounterSet = (0..bench.general()).collect();
@@ -97,7 +97,7 @@ fn d12_a_source_goes_to_the_fixed_counter_that_counts_it_and_then_to_general_one
             };
             let counters = bench.hal.source_information(Source(source)).unwrap().counters;
             assert_eq!(counters, wanted, "{} {source:#x}", identity.name);
-            let state = bench.hal.state_for(Source(source), false).unwrap().with_owner(1);
+            let state = bench.hal.state_for(Source(source), 0, false).unwrap().with_owner(1);
             let order: Vec<_> = std::iter::from_fn(|| bench.hal.reserve(ProcessorIndex::BOOT, state)).collect();
             let fixed_first = counters.without(general).iter().chain(counters.and(general).iter());
             assert_eq!(order, fixed_first.collect::<Vec<_>>(), "{} {source:#x}", identity.name);
@@ -117,7 +117,7 @@ fn d12_all_counters_count_at_once() {
                 if wanted.len() == usable.iter().count() {
                     break;
                 }
-                let state = bench.hal.state_for(Source(*source), false).unwrap().with_owner(1);
+                let state = bench.hal.state_for(Source(*source), 0, false).unwrap().with_owner(1);
                 if let Some(counter) = bench.hal.reserve(ProcessorIndex::BOOT, state.with_user(true)) {
                     wanted.insert(counter, work_of(&bench, *source));
                 }

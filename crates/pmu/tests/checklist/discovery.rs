@@ -108,7 +108,7 @@ fn d04_a_missing_event_is_refused_with_its_reason_and_no_register_is_touched() {
             assert_eq!(bench.hal.startable(number), Err(refusal), "{name}");
             assert_eq!(bench.hal.set_interval(number, 5_000), Err(refusal), "{name}");
             for interrupt in [false, true] {
-                assert_eq!(bench.hal.state_for(number, interrupt), Err(refusal), "{name}");
+                assert_eq!(bench.hal.state_for(number, 0, interrupt), Err(refusal), "{name}");
             }
             refused += 1;
         }
@@ -168,7 +168,7 @@ fn d23_a_source_that_the_family_lacks_is_refused_with_that_reason_and_no_registe
             let refusal = HalError::Unsupported(number, Support::NotOnThisFamily);
             assert_eq!(bench.hal.startable(number), Err(refusal), "{family:#x}");
             assert_eq!(bench.hal.set_interval(number, 5_000), Err(refusal), "{family:#x}");
-            assert_eq!(bench.hal.state_for(number, true), Err(refusal), "{family:#x}");
+            assert_eq!(bench.hal.state_for(number, 0, true), Err(refusal), "{family:#x}");
             refused += 1;
         }
         let rows = if family < 0x17 { 176 } else { 176 + 42 };
@@ -206,7 +206,7 @@ fn d28_without_a_pmu_the_interface_is_default_and_nothing_is_touched() {
         assert_eq!(bench.hal.selection().interface, Kind::Default, "{name}");
         assert_eq!((bench.counters(), bench.hal.state_bytes(), bench.sources()), (0, 0, vec![]), "{name}");
         for source in (1..0x100).map(Source) {
-            assert_eq!(bench.hal.state_for(source, false), Err(HalError::UnknownSource(source)), "{name}");
+            assert_eq!(bench.hal.state_for(source, 0, false), Err(HalError::UnknownSource(source)), "{name}");
         }
         assert_eq!(bench.whole_life(), [], "{name}");
         let accesses = bench.model().accesses();

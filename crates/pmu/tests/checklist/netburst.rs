@@ -7,7 +7,7 @@ use super::bench::{Access, Bench, LONG, SHORT, of_interface, processor_of};
 use simulation::boot;
 
 /// Each event by the manual: source, first ESCR of the unit, ESCR select in the CCCR, event select, event mask.
-const EVENTS: [(u32, u32, u64, u64, u64); 6] = [
+const EVENTS: [(u64, u32, u64, u64, u64); 6] = [
     (0x02, 0x3B8, 4, 0x02, 0x0001),
     (0x06, 0x3CC, 5, 0x06, 0x000F),
     (0x0A, 0x3A0, 7, 0x0C, 0x0700),
@@ -26,7 +26,7 @@ const BOTH_MODES: u64 = 0xC;
 /// The counters that use the second ESCR of a unit.
 const SECOND: [u8; 9] = [2, 3, 6, 7, 10, 11, 14, 15, 17];
 
-fn each_event_on_each_processor(law: impl Fn(&Bench, (u32, u32, u64, u64, u64))) {
+fn each_event_on_each_processor(law: impl Fn(&Bench, (u64, u32, u64, u64, u64))) {
     for identity in of_interface("NetBurst") {
         for event in EVENTS {
             law(&Bench::new(processor_of(identity)).in_both_modes(), event);

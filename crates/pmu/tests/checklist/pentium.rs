@@ -45,8 +45,8 @@ fn starting_clears_the_counters_then_writes_one_register_that_starts_them_all() 
 fn sampling_is_refused_with_its_reason_and_touches_nothing() {
     each(|bench| {
         for source in bench.sources().into_iter().map(Source) {
-            assert_eq!(bench.hal.state_for(source, true), Err(HalError::NoInterrupt(source)));
-            assert!(bench.hal.state_for(source, false).is_ok());
+            assert_eq!(bench.hal.state_for(source, 0, true), Err(HalError::NoInterrupt(source)));
+            assert!(bench.hal.state_for(source, 0, false).is_ok());
         }
         assert!(bench.serve().is_empty());
         assert_eq!(bench.hal.check_overflow(boot(bench)).number(), 0);
@@ -61,7 +61,7 @@ fn each_mode_and_every_source_is_counted_as_the_model_counted() {
             for (user, kernel) in [(true, false), (false, true), (true, true)] {
                 let state = bench
                     .hal
-                    .state_for(Source(source), false)
+                    .state_for(Source(source), 0, false)
                     .unwrap()
                     .with_owner(1)
                     .with_user(user)

@@ -27,7 +27,7 @@ const GENERATIONS: [(&str, u32); 13] = [
 ];
 
 fn raw(event: u16, umask: u8) -> RawEvent {
-    RawEvent::NONE.with_event(event).with_umask(umask.into())
+    RawEvent::new().with_event(event).with_umask(umask.into())
 }
 
 /// Returns the select value for both modes, enabled and with interrupt, by the figures in the manuals.
@@ -48,7 +48,7 @@ fn select_of(event: RawEvent) -> u64 {
 /// Starts a raw event, returns its select register, and stops it.
 fn selected(name: &str, bench: &Bench, event: RawEvent) -> Result<u64, HalError> {
     bench.hal.keep_raw(|_| false);
-    let state = bench.hal.state_for(event.source(), true)?.with_owner(1).with_user(true).with_kernel(true);
+    let state = bench.hal.state_for(event.source(), 0, true)?.with_owner(1).with_user(true).with_kernel(true);
     let counter = bench.hal.reserve(ProcessorIndex::BOOT, state).unwrap();
     bench.start([counter]);
     // The first select register of P6 has the enable flag of both counters.
@@ -135,7 +135,7 @@ fn a_raw_event_counts_what_it_selects_and_nothing_else() {
 fn a_raw_event_is_sampled_in_the_modes_asked_for() {
     for (name, _) in GENERATIONS {
         let bench = Bench::named(name);
-        let state = bench.hal.state_for(raw(0xA1, 1).source(), true).unwrap();
+        let state = bench.hal.state_for(raw(0xA1, 1).source(), 0, true).unwrap();
         let state = state.with_owner(1).with_interval(SHORT).with_user(true);
         let counter = bench.hal.reserve(ProcessorIndex::BOOT, state).unwrap();
         bench.start([counter]);
@@ -156,7 +156,7 @@ fn interfaces_without_such_registers_refuse_every_raw_event_and_touch_nothing() 
         }
         let event = raw(0xC0, 0);
         let refusal = HalError::Unsupported(event.source(), Support::NoRawEvents);
-        assert_eq!(bench.hal.state_for(event.source(), false), Err(refusal), "{name}");
+        assert_eq!(bench.hal.state_for(event.source(), 0, false), Err(refusal), "{name}");
         let told = bench.hal.source_information(event.source()).unwrap();
         assert_eq!((told.support, told.counters), (Support::NoRawEvents, CounterSet::NONE), "{name}");
         assert_eq!(bench.take_log(), [], "{name}");
@@ -203,7 +203,7 @@ fn equal_raw_events_share_a_slot_and_unused_slots_are_reused() {
         let [low, high] = number.to_le_bytes();
         raw(0xA0, low).with_cmask(high).source()
     };
-    let index = |number: u16| bench.hal.state_for(event(number), false).map(|state| state.event());
+    let index = |number: u16| bench.hal.state_for(event(number), 0, false).map(|state| state.event());
     let first = index(0).unwrap();
     assert_eq!(index(0), Ok(first));
     let places: Vec<_> = (0..MAX_RAW).map(|number| index(number).unwrap()).collect();

@@ -29,7 +29,7 @@ fn selects_of_each_life() -> impl Iterator<Item = (&'static str, Vec<u64>)> {
 }
 
 /// Returns the select register values after starting each source: source, whether with an interval, value.
-fn selects_of_each_source(bench: &Bench) -> Vec<(u32, bool, u64)> {
+fn selects_of_each_source(bench: &Bench) -> Vec<(u64, bool, u64)> {
     let mut selects = Vec::new();
     for source in bench.sources() {
         let counters = bench.hal.source_information(Source(source)).unwrap().counters;

@@ -98,7 +98,7 @@ fn one_hal_serves_both_threads_each_by_what_it_found_there() {
     for (processor, bench) in [(0, &first), (1, &second)] {
         simulation::access_first(&hal, bench.machine.processor(0), processor);
         assert!(hal.initialize(current(bench, processor)));
-        let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
+        let state = hal.state_for(Source(2), 0, false).unwrap().with_owner(1).with_user(true);
         let counter = hal.reserve(ProcessorIndex::new(processor), state).unwrap();
         hal.start(current(bench, processor), CounterSet::NONE.with(counter));
         bench.run(100 + u64::from(processor));

@@ -40,7 +40,7 @@ fn a_raw_event_is_placed_only_where_the_processor_counts_it() {
     for (name, machine, general) in machines.filter(|(name, ..)| *name != "core").chain(real) {
         let hal = Hal::new(machine.processor(0), 1).unwrap();
         for (event, umask) in (1..=0xFF).flat_map(|event| UMASKS.map(|umask| (event, umask))) {
-            let raw = RawEvent::NONE.with_event(event).with_umask(umask);
+            let raw = RawEvent::new().with_event(event).with_umask(umask);
             let Ok(known) = hal.source_information(Source(raw.source().0)) else { continue };
             if known.support != pmu::Support::Supported {
                 continue;

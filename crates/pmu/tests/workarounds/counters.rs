@@ -7,8 +7,8 @@ use pmu::source::RawEvent;
 use super::Bench;
 
 /// General counters can count BranchInstructions, fixed ones TotalIssues, Cycles and ReferenceCycles.
-const BRANCHES: u32 = 0x06;
-const FIXED: [u32; 3] = [0x02, 0x13, 0x1B];
+const BRANCHES: u64 = 0x06;
+const FIXED: [u64; 3] = [0x02, 0x13, 0x1B];
 
 /// TSX_FORCE_ABORT and RTM_ALWAYS_ABORT, CPUID.(7,0):EDX\[13\] and \[11\].
 const FORCE_ABORT: u32 = 1 << 13;
@@ -77,7 +77,7 @@ mod low_counters_for_user_alone {
     /// Reserves and starts as many counters of branches in these modes as there are. Returns their hardware numbers and
     /// their counts.
     fn counted(bench: &Bench, kernel: bool) -> Vec<(CounterId, u64)> {
-        let state = bench.hal.state_for(Source(BRANCHES), false).unwrap().with_owner(1);
+        let state = bench.hal.state_for(Source(BRANCHES), 0, false).unwrap().with_owner(1);
         let state = state.with_user(true).with_kernel(kernel);
         let one = || bench.hal.reserve(ProcessorIndex::BOOT, state);
         let counters: Vec<u8> = std::iter::from_fn(one).collect();
@@ -112,7 +112,7 @@ mod low_counters_for_user_alone {
     #[test]
     fn an_event_of_the_kernel_makes_room_for_one_of_user_mode() {
         let bench = Bench::new(EIGHT);
-        let state = bench.hal.state_for(Source(BRANCHES), false).unwrap().with_owner(1);
+        let state = bench.hal.state_for(Source(BRANCHES), 0, false).unwrap().with_owner(1);
         let narrowed = |state| bench.hal.narrowed(ProcessorIndex::BOOT, Wanted::from(state));
         let mut assigned = [0; 8];
         let wanted = [[narrowed(state.with_kernel(true)); 4], [narrowed(state.with_user(true)); 4]].concat();
@@ -158,8 +158,8 @@ mod merge_counters {
     use super::*;
 
     /// Retired SSE and AVX FLOPs.
-    fn flops() -> u32 {
-        RawEvent::NONE.with_event(0x003).with_umask(0x0F).source().0
+    fn flops() -> u64 {
+        RawEvent::new().with_event(0x003).with_umask(0x0F).source().0
     }
 
     #[test]

@@ -9,9 +9,9 @@ const PROCESSORS: [&str; 6] =
     ["nehalem-920", "lynnfield-860", "beckton-e7520", "westmere-980x", "clarkdale-650", "eagleton-4870"];
 
 /// BranchInstructions, which no fixed counter counts; CacheMisses; TotalIssues, which a fixed counter counts.
-const BRANCHES: u32 = 0x06;
-const MISSES: u32 = 0x0A;
-const ISSUES: u32 = 0x02;
+const BRANCHES: u64 = 0x06;
+const MISSES: u64 = 0x0A;
+const ISSUES: u64 = 0x02;
 
 #[test]
 fn counters_count_exactly_from_the_first_start_and_after_every_pause() {
@@ -97,7 +97,7 @@ fn counters_of_other_programs_keep_their_registers_and_counts() {
 fn a_start_beside_a_counter_with_an_interval_keeps_its_interval() {
     for (name, precise) in PROCESSORS.into_iter().flat_map(|name| [(name, false), (name, true)]) {
         let bench = Bench::new(name);
-        let armed = bench.hal.state_for(Source(BRANCHES), true).unwrap().with_interval(1_000).with_precise(precise);
+        let armed = bench.hal.state_for(Source(BRANCHES), 0, true).unwrap().with_interval(1_000).with_precise(precise);
         let first = 0;
         bench.hal.set_up(ProcessorIndex::BOOT, first, armed.with_owner(1).with_user(true));
         let second = bench.reserve(MISSES).unwrap();

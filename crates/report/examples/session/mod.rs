@@ -3,8 +3,7 @@
 use protocol::modes;
 use recording::{RecordedEvent, RecordedSession};
 
-/// The source of the event, and its interval.
-pub const SOURCE: u32 = 25;
+/// The interval of the event.
 pub const INTERVAL: u32 = 100_003;
 /// Ticks of the clock in a second.
 pub const CLOCK: u64 = 10_000_000;
@@ -24,7 +23,7 @@ pub fn session(processors: u32) -> RecordedSession {
         part: 0,
         core_types: Vec::new(),
         events: vec![RecordedEvent {
-            source: SOURCE,
+            source: 25,
             name: "TotalCycles".to_owned(),
             modes: modes::BOTH,
             interval: INTERVAL,

@@ -36,7 +36,7 @@ fn events(contents: &Contents, columns: &[Column]) -> BTreeMap<Vec<String>, u64>
 }
 
 fn of(source: u32) -> Filter {
-    Filter { source: Some(source), ..Filter::default() }
+    Filter { events: Some([source].into()), ..Filter::default() }
 }
 
 fn script_text(filter: &Filter) -> String {
@@ -199,7 +199,7 @@ fn pprof_has_the_events_of_a_report_by_process_and_function() {
     let text = |index: i64| profile.strings[usize::try_from(index).unwrap()].as_str();
     assert_eq!(profile.strings[0], "", "the format demands it");
     let types: Vec<_> = profile.sample_type.iter().map(|pair| (text(pair.kind), text(pair.unit))).collect();
-    assert_eq!(types, [("samples", "count"), ("BranchMispredictions", "count"), ("TotalCycles", "count")]);
+    assert_eq!(types, [("samples", "count"), ("TotalCycles", "count"), ("BranchMispredictions", "count")]);
     assert_eq!(text(profile.default_type), "TotalCycles", "the first event of the recording");
     let comments: Vec<&str> = profile.comments.iter().map(|index| text(*index)).collect();
     let account = "samples lost: 3; pauses: 1; stops: 1; sleeps of the machine: 0";
@@ -226,14 +226,14 @@ fn pprof_has_the_events_of_a_report_by_process_and_function() {
         assert_eq!(text(mapping.build), build);
         let process = text(process.unit).to_owned();
         let names = [process].into_iter().chain(location.lines.iter().rev().map(name)).collect();
-        *sums.entry(names).or_default() += u64::try_from(sample.values[2]).unwrap();
+        *sums.entry(names).or_default() += u64::try_from(sample.values[1]).unwrap();
     }
     sums.retain(|_, events| *events > 0);
     assert_eq!(sums, events(&read(&recording()), &[Column::Process, Column::Frames]));
     assert_eq!(pprof_profile(&of(MISSES)).sample_type.len(), 2);
     let empty = pprof_of(&file(&[]), &Filter::default());
     let types = empty.sample_type.iter().map(|pair| empty.strings[usize::try_from(pair.kind).unwrap()].as_str());
-    let wanted = ["samples", "BranchMispredictions", "TotalCycles"];
+    let wanted = ["samples", "TotalCycles", "BranchMispredictions"];
     assert!(types.eq(wanted), "pprof compares profiles of the same types only");
 }
 

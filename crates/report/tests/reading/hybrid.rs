@@ -25,7 +25,7 @@ fn recording() -> Vec<u8> {
 }
 
 fn on(source: u32, core_type: u32) -> SampledSource {
-    SampledSource { source, core_type, mode: None }
+    SampledSource { event: source, core_type }
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn each_core_type_has_totals_and_tables_of_its_own() {
         .totals()
         .map(|(source, total)| (source, total.weight.samples, total.weight.events))
         .collect();
-    assert_eq!(totals, [(on(MISSES, CORE), 1, 3), (on(CYCLES, ATOM), 2, 14), (on(CYCLES, CORE), 1, 100)]);
+    assert_eq!(totals, [(on(CYCLES, ATOM), 2, 14), (on(CYCLES, CORE), 1, 100), (on(MISSES, CORE), 1, 3)]);
     for (core_type, samples, name) in [(CORE, 1, "cpu_core/TotalCycles/"), (ATOM, 2, "cpu_atom/TotalCycles/")] {
         let source = on(CYCLES, core_type);
         let symbol_index = symbol_index(&contents);
@@ -53,7 +53,7 @@ fn exports_name_the_core_type_and_can_be_restricted_to_it() {
     let bytes = recording();
     let contents = read(&bytes);
     let index = symbol_index(&contents);
-    let filter = |core_type| Filter { source: Some(CYCLES), core_type, ..Filter::default() };
+    let filter = |core_type| Filter { events: Some([CYCLES].into()), core_type, ..Filter::default() };
     for (core_type, core, atom) in [(None, 1, 2), (Some(CORE), 1, 0), (Some(ATOM), 0, 2)] {
         let mut out = Vec::new();
         samples_csv(&contents, &index, &filter(core_type), Cursor::new(&bytes), &mut out).unwrap();

@@ -6,14 +6,16 @@ use std::io::Cursor;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 use proptest::prelude::*;
-use protocol::{BRANCHES, CounterSample, PreciseKind, PreciseSample, Prediction, Record, SampleRecord, UNKNOWN};
+use protocol::{CounterSample, PreciseKind, PreciseSample, Prediction, Record, SampleRecord, UNKNOWN};
 use recording::Block;
 use report::{
     Column, Contents, Detail, Filter, SampleWeight, Table, TableRow, Total, firefox, folded, samples_csv, script,
 };
 use zerocopy::FromBytes;
 
-use super::support::{APP, CYCLES, MISSES, NT, branch, file, precise, processes, read, records, sample, symbol_index};
+use super::support::{
+    APP, BRANCHES, CYCLES, MISSES, NT, branch, file, precise, processes, read, records, sample, symbol_index,
+};
 
 const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
 
@@ -106,8 +108,8 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
         [
             ("Sampling", "CPU 0", vec![]),
             ("[unknown]", "Thread [unknown]: TotalCycles", vec![1000, 1000]),
-            ("app.exe", "Thread 9: 0x7fffffff", vec![1, 1]),
             ("app.exe", "Thread 9: TotalCycles", vec![1000, 1000, 1000]),
+            ("app.exe", "Thread 9: event 2", vec![1, 1]),
         ]
     );
 }
@@ -117,7 +119,7 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
 fn inferno_finds_the_samples_of_unknown_processes_in_a_script() {
     let file = recording();
     let contents = read(&file);
-    let filter = Filter { source: Some(CYCLES), ..Filter::default() };
+    let filter = Filter { events: Some([CYCLES].into()), ..Filter::default() };
     let mut text = Vec::new();
     script(&contents, &symbol_index(&contents), &filter, Cursor::new(&file), &mut text).unwrap();
     let mut folded = Vec::new();

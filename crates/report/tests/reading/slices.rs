@@ -39,7 +39,7 @@ fn lines(bytes: &[u8], filter: &Filter, kind: &str) -> usize {
 }
 
 fn of_slice(slice: Slice) -> Filter {
-    Filter { source: Some(CYCLES), slice, ..Filter::default() }
+    Filter { events: Some([CYCLES].into()), slice, ..Filter::default() }
 }
 
 fn of_time(time: Range<u64>) -> Filter {
@@ -48,7 +48,12 @@ fn of_time(time: Range<u64>) -> Filter {
 
 fn of_names(modules: &[&str], symbols: &[&str]) -> Filter {
     let patterns = |names: &[&str]| names.iter().map(|name| NamePattern::new(*name)).collect();
-    Filter { source: Some(CYCLES), modules: patterns(modules), symbols: patterns(symbols), ..Filter::default() }
+    Filter {
+        events: Some([CYCLES].into()),
+        modules: patterns(modules),
+        symbols: patterns(symbols),
+        ..Filter::default()
+    }
 }
 
 /// The samples of cycles are 1 ms apart, from 0 ms to 9 ms.

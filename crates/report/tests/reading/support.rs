@@ -6,8 +6,8 @@ mod synthetic;
 use std::io::Cursor;
 
 use protocol::{
-    BRANCHES, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
-    PreciseKind, PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, UNKNOWN, modes,
+    BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind,
+    PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, UNKNOWN, modes,
 };
 use recording::{
     Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, RecordedSession, StackTree, Summary, Writer,
@@ -15,8 +15,11 @@ use recording::{
 use report::{Contents, Detail, Filter, SampleWeight, SymbolFinder, SymbolIndex, Table, TableRow, Total};
 
 /// The sources TotalCycles (EMON interface) and BranchMispredictions.
-pub const CYCLES: u32 = 25;
-pub const MISSES: u32 = 11;
+pub const CYCLES: u32 = 0;
+pub const MISSES: u32 = 1;
+
+/// Branches, which the session has only if a test adds them.
+pub const BRANCHES: u32 = 2;
 
 /// Base addresses of the modules.
 pub const APP: u64 = 0x1_4000_0000;
@@ -28,12 +31,12 @@ pub fn session() -> RecordedSession {
         processor: "Example Processor".to_owned(),
         computer: Some("WS1".to_owned()),
         command: vec!["C:\\app\\app.exe".to_owned(), "--fast".to_owned()],
-        events: vec![event(CYCLES, "TotalCycles", 100_003), event(MISSES, "BranchMispredictions", 1009)],
+        events: vec![event(25, "TotalCycles", 100_003), event(11, "BranchMispredictions", 1009)],
         ..synthetic::session(2)
     }
 }
 
-fn event(source: u32, name: &str, interval: u32) -> RecordedEvent {
+pub fn event(source: u64, name: &str, interval: u32) -> RecordedEvent {
     RecordedEvent { source, name: name.to_owned(), modes: modes::BOTH, interval, frequency: 0, core_type: 0 }
 }
 
@@ -125,9 +128,8 @@ pub fn records() -> Vec<SampleRecord> {
 }
 
 pub fn summary() -> Summary {
-    let count = |source, processor, samples, lost| Count {
-        source,
-        modes: modes::BOTH,
+    let count = |event, processor, samples, lost| Count {
+        event,
         processor,
         count: samples * 100_003,
         samples,

@@ -71,13 +71,12 @@ pub fn location(offset: u64) -> SampleLocation {
     let ip = APP + offset;
     SampleLocation {
         stack: recording::StackId::NOT_RECORDED,
-        source: CYCLES,
+        event: CYCLES,
         core_type: 0,
         process: 8.into(),
         thread: 0,
         processor: 0,
         kernel: false,
-        by_mode: false,
         ip,
     }
 }

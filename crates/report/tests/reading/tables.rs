@@ -110,7 +110,7 @@ fn losses_and_pauses_are_reported_by_source_and_processor() {
         (contents.source_name(source).into_owned(), processor, loss.lost, loss.pauses, loss.paused)
     });
     let losses: Vec<_> = losses.collect();
-    assert_eq!(losses, [("TotalCycles".to_owned(), 1, 3, 0, 0), ("0xffffffff".to_owned(), 1, 0, 1, 5000)]);
+    assert_eq!(losses, [("TotalCycles".to_owned(), 1, 3, 0, 0), ("every event".to_owned(), 1, 0, 1, 5000)]);
     assert_eq!(contents.duration(5000), 500_000);
 }
 

@@ -109,7 +109,7 @@ fn filter_applies_after_inference_and_branches_are_omitted() {
     records.insert(2, branch(8, APP, APP + 0x10, Prediction::NotReported).into());
     let bytes = file(&[Block::Samples(records)]);
     let merge = |filter| timeline(&read(&bytes), filter, bytes.as_slice()).unwrap();
-    let of_cycles = Filter { source: Some(CYCLES), ..Filter::default() };
+    let of_cycles = Filter { events: Some([CYCLES].into()), ..Filter::default() };
     assert_eq!(summary(&merge(&of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
     let of_app = Filter { processes: Some([8.into()].into()), ..Filter::default() };
     assert_eq!(summary(&merge(&of_app)), [(false, 0, 8), (true, 0, 8), (false, 1, 8)]);

@@ -5,9 +5,15 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use protocol::{CounterKind, CounterSample, LostRecord, Mode, PreciseKind, PreciseSample, SampleRecord, trace};
+use protocol::{CounterKind, CounterSample, Event, LostRecord, Mode, PreciseKind, PreciseSample, SampleRecord, trace};
 use recording::{CallStack, MissingStack, SampleStack, StackEnd};
 use stacks::{CallGraph, MAX_FRAMES, SampleEvent, StackItem, UserPart};
+
+/// The events of the session: two that differ in the value of their extra register alone.
+pub const EVENTS: [Event; 2] = {
+    let offcore = Event { extra: 0x1_0001, ..Event::of(1 << 63 | 1 << 40 | 0x1_00B7) };
+    [offcore, Event { extra: 0x1_0002, ..offcore }]
+};
 
 /// Units per second of the clock of samples.
 pub const CLOCK: u64 = 10_000_000;
@@ -237,7 +243,7 @@ impl Simulation<'_> {
                 records.push(precise(cpu, time));
                 records.push(LostRecord::new(time, cpu, 0x13, 5).into());
             }
-            for (source, _) in [2, 0x13].into_iter().zip(interrupt.sources).filter(|(_, has)| *has) {
+            for (source, _) in [0_u32, 1].into_iter().zip(interrupt.sources).filter(|(_, has)| *has) {
                 let record = CounterSample {
                     time,
                     ip,
@@ -281,7 +287,7 @@ impl Simulation<'_> {
 
     /// Writes the events of a CPU. The DPC interrupts the code of an interrupt, or the idle process.
     fn run_dpc(&mut self, cpu: u32, context: Option<usize>, time: u64) {
-        for source in [2, 0x13] {
+        for source in [0_u32, 1] {
             let samples = self.pending.remove(&(cpu, source)).unwrap_or_default();
             let (Some(first), Some(last)) = (samples.first(), samples.last()) else { continue };
             let fate = self.interrupts[last.index];
@@ -292,8 +298,9 @@ impl Simulation<'_> {
                 weight: 1_000 * samples.len() as u64,
                 cookie: trace::cookie(cpu, record.cookie),
                 first: trace::cookie(cpu, first.record.cookie),
-                count: u32::try_from(samples.len()).unwrap(),
-                source,
+                count: samples.len() as u64,
+                source: EVENTS[source as usize].source,
+                extra: EVENTS[source as usize].extra,
                 cpu,
                 mode: u32::from(record.mode == Mode::Kernel),
             };
@@ -352,10 +359,10 @@ impl Simulation<'_> {
     }
 
     /// Returns a MatchId, which other threads may use at the same time.
-    fn match_id(&mut self, fate: &Interrupt, time: u64, source: u32) -> u64 {
+    fn match_id(&mut self, fate: &Interrupt, time: u64, source: u64) -> u64 {
         let last = self.used.get(&(fate.thread(), fate.match_id)).copied();
         let is_free = last.is_none_or(|last| time > last + REUSE);
-        let chosen = if is_free { fate.match_id } else { time << 8 | u64::from(source) };
+        let chosen = if is_free { fate.match_id } else { time << 8 | source & 0xFF };
         self.used.insert((fate.thread(), chosen), time);
         chosen
     }
@@ -450,7 +457,7 @@ impl Known<'_> {
 }
 
 fn precise(processor: u32, time: u64) -> SampleRecord {
-    let (ip, process, thread, source, interval) = (0x40_1000, 100, 1_001, 0x13, 1_000);
+    let (ip, process, thread, source, interval) = (0x40_1000, 100, 1_001, 1, 1_000);
     let (kind, mode) = (PreciseKind::Precise, Mode::User);
     PreciseSample { time, ip, process, thread, processor, event: source, interval, kind, mode, number: 0 }.into()
 }

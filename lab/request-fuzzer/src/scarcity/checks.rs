@@ -18,7 +18,7 @@ const SUBSCRIBERS: u64 = 8;
 const RAW_EVENTS: usize = 256;
 
 /// The bit of a source that is a raw event.
-const RAW: u32 = 1 << 31;
+const RAW: u64 = 1 << 63;
 
 /// Returns the size of the rings of a session.
 fn ring_bytes(header: &StartHeader, active: u32) -> u64 {
@@ -57,7 +57,7 @@ impl Episode<'_> {
             self.open(slot);
         }
         self.input.clear();
-        let detached = StopRequest { session: protocol::DETACHED, source: ALL_SOURCES, core_type: 0 };
+        let detached = StopRequest { session: protocol::DETACHED, source: ALL_SOURCES, core_type: 0, reserved: 0 };
         self.input.extend_from_slice(detached.as_bytes());
         let reply = self.serve(0, Code::Stop as u32, LONGEST);
         self.follow(0, Code::Stop as u32, &reply);
@@ -112,7 +112,7 @@ impl Episode<'_> {
                 assert!(wanted > MAX_RING_BYTES, "{header:?}");
             }
             Some(ErrorCode::TooManyRawEvents) => {
-                let used = running().filter(|event| event.source & RAW != 0).count();
+                let used = running().filter(|event| event.event.source & RAW != 0).count();
                 assert!(self.has_orphans || used + wanted.len() > RAW_EVENTS, "{used}: {header:?}");
             }
             Some(ErrorCode::ExtraRegisterTaken) => {
@@ -120,7 +120,7 @@ impl Episode<'_> {
                 // Two events of the request can need different values.
                 let own = rest.chunks_exact(size_of::<EventRequest>());
                 let own: Vec<_> = own.filter_map(|event| EventRequest::read_from_bytes(event).ok()).collect();
-                let is_held = running().chain(&own).any(|event| event.extra == header.detail[1]);
+                let is_held = running().chain(&own).any(|event| event.event.extra == header.detail[1]);
                 assert!(self.has_orphans || is_held, "{in_use:?}: {header:?}");
             }
             Some(ErrorCode::ForeignUse) => {

@@ -2,7 +2,9 @@
 
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
-use protocol::{EventRequest, MAX_EVENTS, MAX_RING_BYTES, ProcessorSet, RING, SampleRecord, StartHeader, flags, modes};
+use protocol::{
+    Event, EventRequest, MAX_EVENTS, MAX_RING_BYTES, ProcessorSet, RING, SampleRecord, StartHeader, flags, modes,
+};
 
 use super::{MANY, Scarcity};
 use crate::generate::{Generator, put};
@@ -20,7 +22,7 @@ impl Generator<'_> {
                 header.ring = *RING.start();
                 // All samplers of an event share its counter.
                 let (source, interval) = if self.one_in(2) { (0, 50_000) } else { (2, 5_000) };
-                events.push(EventRequest { source, interval, ..EventRequest::EMPTY });
+                events.push(EventRequest { event: Event::of(source), interval, ..EventRequest::EMPTY });
             }
             Scarcity::RingMemory => {
                 header.ring = *RING.end();
@@ -31,7 +33,7 @@ impl Generator<'_> {
                 for processor in 0..u32::try_from(too_many).unwrap_or(MANY) {
                     header.processors.insert(processor);
                 }
-                events.push(EventRequest { source: 0, interval: 50_000, ..EventRequest::EMPTY });
+                events.push(EventRequest { event: Event::TIME, interval: 50_000, ..EventRequest::EMPTY });
             }
             Scarcity::RawEvents => {
                 header.flags = flags::MULTIPLEX;
@@ -40,22 +42,25 @@ impl Generator<'_> {
                 for _ in 0..MAX_EVENTS {
                     let umask = u16::try_from(self.random.up_to(255)).unwrap_or_default();
                     let event = self.random.pick(&[0xC0, 0xC4, 0xC5, 0x3C]).copied().unwrap_or_default();
-                    let raw = RawEvent::NONE.with_event(event).with_umask(umask);
-                    events.push(EventRequest { source: raw.source().0, counters, ..EventRequest::EMPTY });
+                    let raw = RawEvent::new().with_event(event).with_umask(umask);
+                    events.push(EventRequest {
+                        event: Event { counters, ..Event::of(raw.source().0) },
+                        ..EventRequest::EMPTY
+                    });
                 }
             }
             Scarcity::ExtraRegisters => {
                 for _ in 0..=self.random.up_to(2) {
                     let event = if self.one_in(2) { 0xB7 } else { 0xBB };
-                    let raw = RawEvent::NONE.with_event(event).with_umask(1);
-                    let whole = raw.full().with_selector(Selector::OffcoreResponse as u8).into_bits();
+                    let raw = RawEvent::new().with_event(event).with_umask(1);
+                    let source = raw.with_selector(Selector::OffcoreResponse as u8).source().0;
                     let extra = self.random.pick(&RESPONSES).copied().unwrap_or_default();
-                    events.push(EventRequest { source: raw.source().0, event: whole, extra, ..EventRequest::EMPTY });
+                    events.push(EventRequest { event: Event { extra, ..Event::of(source) }, ..EventRequest::EMPTY });
                 }
             }
             Scarcity::FreeCounters | Scarcity::WorkingCounters => {
                 let source = self.random.pick(&[2, 6, 0x13]).copied().unwrap_or_default();
-                events.push(EventRequest { source, ..EventRequest::EMPTY });
+                events.push(EventRequest { event: Event::of(source), ..EventRequest::EMPTY });
             }
         }
         put(input, &header);

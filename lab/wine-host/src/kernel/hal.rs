@@ -126,7 +126,7 @@ unsafe extern "system" fn query_information(class: u32, size: u32, buffer: Point
         let identity = lock(&MACHINE.processor_type).map(|processor_type| processor_type.identity);
         // SAFETY: the driver must pass such a structure.
         let information = unsafe { &mut *buffer.cast::<SourceInformation>() };
-        let known = identity.is_some_and(|identity| identity.expected.supported.contains(&information.source));
+        let known = identity.is_some_and(|identity| identity.expected.supported.contains(&information.source.into()));
         let is_supported = information.source == PROFILE_TIME || known;
         information.supported = is_supported.into();
         information.interval = if is_supported { INTERVAL } else { 0 };

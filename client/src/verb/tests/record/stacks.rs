@@ -22,7 +22,7 @@ fn stacked(cookie: u32, mode: Mode) -> CounterSample {
         process: 12,
         thread: 8,
         processor: 0,
-        event: 0x13,
+        event: 0,
         interval: 1_000,
         kind: CounterKind::Sample,
         mode,
@@ -41,7 +41,8 @@ fn event_of(sample: &CounterSample, match_id: u64, frames: &[u64]) -> FakeEvent 
         cookie,
         first: cookie,
         count: 1,
-        source: sample.event,
+        source: 0x13,
+        extra: 0,
         cpu: sample.processor,
         mode: u32::from(sample.mode == Mode::Kernel),
     };
@@ -117,6 +118,22 @@ warning: 2 samples have no call stack
     assert!(ran.err.contains(said), "{}", ran.err);
     let plan = TracePlan { samples_per_second: 2_000, processors: 2, file: None };
     assert_eq!((bench.system.trace.started.take(), bench.system.trace.stopped.take()), (vec![plan], 1));
+}
+
+#[test]
+fn samples_of_two_values_of_one_event_have_their_own_stacks() {
+    let names = ["0x10001", "0x10002"].map(|value| format!("cpu/event=0xb7,umask=0x01,offcore_rsp={value}/"));
+    let samples = [0, 1].map(|event| CounterSample { event, ..stacked(1, Mode::User) });
+    let events = [(0x1_0001, 0x40_2000), (0x1_0002, 0x40_3000)].map(|(extra, caller)| {
+        let mut event = event_of(&samples[0], 0, &[KERNEL_CODE + 7, 0x40_1000, caller]);
+        let mut payload = trace::Sample::read_from_bytes(&event.payload).unwrap();
+        (payload.source, payload.extra) = (1 << 63 | 1 << 40 | 0x1_0B7, extra);
+        event.payload = payload.as_bytes().to_vec();
+        event
+    });
+    let bench = bench(&samples, [events.into(), Vec::new()]);
+    let ran = bench.record_command(&format!("-g -e {},{}", names[0], names[1]));
+    assert_eq!(bench.recording().stacks(), [complete(&[0x40_2000]), complete(&[0x40_3000])], "{}", ran.err);
 }
 
 #[test]

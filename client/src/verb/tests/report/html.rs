@@ -45,7 +45,7 @@ fn a_recording_of_all_processes_is_named_so_with_and_without_a_cut() {
     for process in processes() {
         writer.process(&process).unwrap();
     }
-    writer.samples(&[record(25, 100, 8, APP).into()]).unwrap();
+    writer.samples(&[record(0, 100, 8, APP).into()]).unwrap();
     let file = File::holding(&writer.finish(&summary()).unwrap());
     for (cut, part, share) in [("", "", ""), (" --cpu 0", " (CPU 0)", " (CPU 0: 100.0 % of all events are selected)")] {
         let wanted = format!("all processes{part}");
@@ -70,7 +70,7 @@ fn a_page_loads_nothing_and_its_text_cannot_become_a_part_of_it() {
             modules: vec![module(APP, &format!("C:\\{name}"))],
         })
         .unwrap();
-    writer.samples(&[record(25, 1000, 8, APP).into()]).unwrap();
+    writer.samples(&[record(0, 1000, 8, APP).into()]).unwrap();
     let run = File::holding(&writer.finish(&summary()).unwrap()).run("export FILE --format html");
     assert_eq!(run.outcome.unwrap(), Exit::Done.code());
     let row = &data(&run.out)["sources"][0]["rows"][0];
@@ -86,7 +86,7 @@ fn a_page_loads_nothing_and_its_text_cannot_become_a_part_of_it() {
 fn a_page_has_two_thousand_rows_and_the_sums_of_the_others() {
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     writer.process(&processes()[1]).unwrap();
-    let samples: Vec<SampleRecord> = (0..2_100).map(|place| record(25, 1000, 8, APP + place).into()).collect();
+    let samples: Vec<SampleRecord> = (0..2_100).map(|place| record(0, 1000, 8, APP + place).into()).collect();
     writer.samples(&samples).unwrap();
     let page = data(&File::holding(&writer.finish(&summary()).unwrap()).run("export FILE --format html").out);
     let source = &page["sources"][0];
@@ -102,7 +102,7 @@ fn a_page_has_two_thousand_sums_of_the_rows_that_it_does_not_have() {
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     // The first 2,000 have more events, and their rows are in the page.
     let samples =
-        (1..=4_100).map(|number| record(25, if number <= 2_000 { 2000 } else { 1000 }, 4 * number, APP).into());
+        (1..=4_100).map(|number| record(0, if number <= 2_000 { 2000 } else { 1000 }, 4 * number, APP).into());
     writer.samples(&samples.collect::<Vec<SampleRecord>>()).unwrap();
     let page = data(&File::holding(&writer.finish(&summary()).unwrap()).run("export FILE --format html").out);
     let source = &page["sources"][0];
@@ -116,12 +116,12 @@ fn a_page_has_two_thousand_sums_of_the_rows_that_it_does_not_have() {
 #[test]
 fn a_part_is_told_with_its_times_processors_and_losses() {
     const SECOND: u64 = 10_000_000;
-    let at = |seconds, processor| CounterSample { time: seconds * SECOND, processor, ..record(25, 1, 8, APP) };
+    let at = |seconds, processor| CounterSample { time: seconds * SECOND, processor, ..record(0, 1, 8, APP) };
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     for process in processes() {
         writer.process(&process).unwrap();
     }
-    let lost = |seconds, processor, number| LostRecord::new(seconds * SECOND, processor, 25, number);
+    let lost = |seconds, processor, number| LostRecord::new(seconds * SECOND, processor, 0, number);
     let records: [SampleRecord; 5] = [
         at(0, 0).into(),
         lost(1, 0, 30).into(),

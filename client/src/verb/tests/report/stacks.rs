@@ -22,7 +22,7 @@ fn stacked() -> File {
         (7, APP + 0x3000, SampleStack::Missing(MissingStack::EventLost)),
     ];
     let of = |(number, ip, stack): (usize, u64, SampleStack)| {
-        let sample = CounterSample { processor: 0, ..record(25, 1000, 8, ip) };
+        let sample = CounterSample { processor: 0, ..record(0, 1000, 8, ip) };
         vec![(SampleRecord::from(sample), stack); number]
     };
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();

@@ -15,31 +15,31 @@ use crate::source::PackedSelect;
 #[derive(Clone, Copy)]
 struct Difference {
     /// The first source that differs.
-    first: u32,
+    first: u64,
     /// The last source that differs.
-    last: u32,
+    last: u64,
     /// The unit mask, or `None` if the sources are absent.
     unit_mask: Option<u8>,
 }
 
 /// The source has another unit mask.
-const fn units(source: u32, unit_mask: u8) -> Difference {
+const fn units(source: u64, unit_mask: u8) -> Difference {
     Difference { first: source, last: source, unit_mask: Some(unit_mask) }
 }
 
 /// The source is absent.
-const fn absent(source: u32) -> Difference {
+const fn absent(source: u64) -> Difference {
     absent_from(source, source)
 }
 
 /// The sources from `first` to `last` are absent.
-const fn absent_from(first: u32, last: u32) -> Difference {
+const fn absent_from(first: u64, last: u64) -> Difference {
     Difference { first, last, unit_mask: None }
 }
 
 impl Difference {
     /// Applies the difference to the select of a source.
-    const fn applied(self, source: u32, select: PackedSelect) -> PackedSelect {
+    const fn applied(self, source: u64, select: PackedSelect) -> PackedSelect {
         if source < self.first || source > self.last {
             return select;
         }

@@ -17,12 +17,12 @@ type Encodings = [u64; 5];
 
 /// A source that any generation has.
 struct Row {
-    source: u32,
+    source: u64,
     name: &'static str,
     encodings: Encodings,
 }
 
-const fn row(source: u32, name: &'static str, encodings: Encodings) -> Row {
+const fn row(source: u64, name: &'static str, encodings: Encodings) -> Row {
     Row { source, name, encodings }
 }
 
@@ -224,10 +224,10 @@ const LENGTH: usize = SOURCES.len() + 2 + 40;
 
 /// Sources whose event every Zen has in the same encoding, and which Linux programs on any later processor of AMD
 /// (arch/x86/events/amd/core.c, `amd_zen4_perfmon_event_map`): cycles, instructions and branches.
-const ON_EVERY_MODEL: [u32; 8] = [0x00, 0x02, 0x06, 0x0B, 0x13, 0x68, 0x6A, 0x6B];
+const ON_EVERY_MODEL: [u64; 8] = [0x00, 0x02, 0x06, 0x0B, 0x13, 0x68, 0x6A, 0x6B];
 
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
-const fn is_on_every_model(source: u32) -> bool {
+const fn is_on_every_model(source: u64) -> bool {
     let mut index = 0;
     while index < ON_EVERY_MODEL.len() {
         if ON_EVERY_MODEL[index] == source {
@@ -254,8 +254,8 @@ const fn merged(column: Column) -> ([ProfileSource; LENGTH], [PackedSelect; LENG
     let (mut entries, mut selects) = ([SOURCES[0]; LENGTH], [PackedSelect::ABSENT; LENGTH]);
     let (mut place, mut hal, mut ours) = (0, 0, 0);
     while place < LENGTH {
-        let of_hal = if hal < SOURCES.len() { SOURCES[hal].source.0 } else { u32::MAX };
-        let of_ours = if ours < ROWS.len() { ROWS[ours].source } else { u32::MAX };
+        let of_hal = if hal < SOURCES.len() { SOURCES[hal].source.0 } else { u64::MAX };
+        let of_ours = if ours < ROWS.len() { ROWS[ours].source } else { u64::MAX };
         if of_ours <= of_hal {
             let Row { source, name, encodings } = &ROWS[ours];
             entries[place] = ProfileSource { source: Source(*source), name, select: ABSENT, ebx_bit: None };

@@ -162,7 +162,7 @@ impl Emon {
     /// Returns whether the processor has an event of the unit; `None` for other events.
     pub(super) fn unit_support(self, event: RawEvent) -> Option<Support> {
         let part = Part::of(event.event(), event.umask())?;
-        let plain = RawEvent::NONE.with_event(event.event()).with_umask(event.umask());
+        let plain = RawEvent::new().with_event(event.event()).with_umask(event.umask());
         let is_there = self.unit().has(self.capabilities.count() + part.number());
         Some(if event == plain && is_there { Support::Supported } else { Support::NoMetrics })
     }

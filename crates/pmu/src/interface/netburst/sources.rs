@@ -93,7 +93,7 @@ impl Event {
         rows.find(|(row, _)| row.source == source.source).and_then(|(_, event)| event)
     }
 
-    const fn row(self, source: u32, name: &'static str) -> ProfileSource {
+    const fn row(self, source: u64, name: &'static str) -> ProfileSource {
         let both_modes = self.escr.with_t0_usr(true).with_t0_os(true).into_bits();
         ProfileSource { source: Source(source), name, select: both_modes, ebx_bit: None }
     }

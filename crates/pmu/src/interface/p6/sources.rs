@@ -5,7 +5,7 @@ use x86_defs::intel::p6::PerfEvtSel;
 
 use crate::source::{ProfileSource, Source};
 
-const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource {
+const fn row(source: u64, name: &'static str, event_select: u8) -> ProfileSource {
     let select = PerfEvtSel::new().with_event_select(event_select).with_usr(true).with_os(true);
     ProfileSource { source: Source(source), name, select: select.into_bits(), ebx_bit: None }
 }

@@ -7,7 +7,7 @@ use x86_defs::intel::pentium::CesrHalf;
 
 use crate::source::{ProfileSource, Source};
 
-const fn row(source: u32, name: &'static str, event_select: u8) -> ProfileSource {
+const fn row(source: u64, name: &'static str, event_select: u8) -> ProfileSource {
     let select = CesrHalf::new().with_event_select(event_select).with_user(true).with_kernel(true).into_bits();
     ProfileSource { source: Source(source), name, select: select as u64, ebx_bit: None }
 }
