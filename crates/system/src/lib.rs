@@ -68,7 +68,6 @@ pub struct LoadedModule {
 
 /// Returns this machine; `None` if it does not run Windows.
 #[cfg(windows)]
-#[expect(clippy::unnecessary_wraps, reason = "returns `None` on other systems")]
 #[must_use]
 pub fn this_system() -> Option<Box<dyn System>> {
     Some(Box::new(windows::Windows))
