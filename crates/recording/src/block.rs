@@ -128,7 +128,7 @@ const fn is_zero(number: &u32) -> bool {
 pub struct Process {
     /// Process ID, or [`KERNEL`].
     pub id: u32,
-    /// Time of its creation in units of [`Session::clock`]; `None` if it is unknown.
+    /// Time of its creation in units of [`RecordedSession::clock`]; `None` if it is unknown.
     /// Windows gives the ID of a process that has ended to another one, which has another time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<u64>,
@@ -196,7 +196,7 @@ pub struct Method {
     /// Name with its namespace, and its signature if it is known.
     #[serde(deserialize_with = "text::one")]
     pub name: String,
-    /// Time from which on it has the addresses, in units of [`Session::clock`]. Compilers reuse addresses.
+    /// Time from which on it has the addresses, in units of [`RecordedSession::clock`]. Compilers reuse addresses.
     pub loaded: u64,
 }
 

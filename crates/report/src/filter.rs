@@ -43,7 +43,7 @@ impl Filter {
     }
 
     /// Returns whether records of losses, throttling and sleep of `source` are selected. Those of
-    /// [`ALL_EVENTS`](protocol::ALL_EVENTS) always are.
+    /// [`ALL_EVENTS`] always are.
     #[must_use]
     pub fn selects_source(&self, source: impl Into<SampledSource>) -> bool {
         let SampledSource { event, core_type } = source.into();
