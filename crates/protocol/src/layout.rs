@@ -176,11 +176,11 @@ layout! {
     /// What is counted, and where. It says all that selects an event; what is done with it (modes, interval, group) is
     /// said beside it.
     ///
-    /// Events that general counters do not count alone have room here, because a source is one of two things, and the
-    /// extra value belongs to its kind. Fixed counter 0 as the only recorder of an event is a bit of `counters`, which
-    /// then has the numbers of fixed counters too; the operations of IBS are raw events of a [kind](Self::extra) of
-    /// their own, with the filter of the operation as their value; so are the filters of OMR, which a unit mask
-    /// selects, and those of branch stacks, whose value is LBR_SELECT.
+    /// Events that live elsewhere than on general counters fit once the driver has them. One that fixed counter 0 alone
+    /// records has its bit in `counters`, which number fixed counters behind general ones. The operations of IBS become
+    /// one more kind of raw event (three bits say the kind, of which three values are used), with the filter of the
+    /// operation as `extra`. OMR is selected by unit mask and value, as off-core responses are. Branch stacks have
+    /// LBR_SELECT as `extra`.
     #[derive(PartialOrd, Ord, Hash)]
     24 Event {
         /// KPROFILE_SOURCE of the HAL, [`BRANCHES`](crate::BRANCHES), or a raw event: the bits of

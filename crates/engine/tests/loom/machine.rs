@@ -24,7 +24,7 @@ use grant::grant_everything;
 pub const INTERVAL: u32 = 5_000;
 
 /// A source of every processor: TotalIssues.
-pub const SOURCE: u32 = 2;
+pub const SOURCE: u64 = 2;
 
 /// PerfEvtSel0 and PerfCtr0 (BKDG for family 10h, "MSRs - MSRC001_0xxx").
 const SELECT: u32 = 0xC001_0000;
