@@ -233,7 +233,7 @@ impl Sampler {
                 cookie,
             };
             if SPECIAL {
-                per_cpu.with_events(|events| events.add_sample(counter, subscriptions.event(), &sample));
+                per_cpu.with_events(|events| events.add_sample(counter, per_cpu.event(counter), &sample));
             }
             watermark_hit |= per_cpu.deliver(subscriptions, counter, &SampleRecord::from(sample));
         }
@@ -379,7 +379,8 @@ impl Sampler {
         let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
             let state = cpu_counters.get(counter);
-            subscriptions.set_event(counter, self.event_key(state));
+            subscriptions.set_counter(counter);
+            per_cpu.set_event(counter, self.event_key(state));
             subscriptions.reloaded(state.interval());
         }
         self.start_precise(current, per_cpu, counters);

@@ -14,7 +14,7 @@ use super::sample_stats::{CpuSampleStats, SampleStats, add_one};
 use super::storm::Storm;
 use super::subscriptions::{CounterSubscriptions, MAX_SAMPLERS, Subscriber, Subscribers};
 use super::throttle::Throttle;
-use super::tracing::{Unsampled, UnwrittenEvents};
+use super::tracing::{EventCell, EventKey, Unsampled, UnwrittenEvents};
 use crate::boxed::Boxed;
 use crate::rotation::{MAX_ROTATIONS, Rotation};
 use crate::sync::{AtomicU64, array, const_fn};
@@ -95,6 +95,8 @@ pub struct PerCpuSampling {
     rotations: [Slot<Boxed<Rotation>>; MAX_ROTATIONS],
     /// Counters that programs read.
     pub groups: Groups,
+    /// What each counter counts, for its events.
+    event_cells: [EventCell; CounterSet::MOST as usize],
 }
 
 impl Default for PerCpuSampling {
@@ -135,7 +137,21 @@ impl PerCpuSampling {
                 pebs_sequence: AtomicU32::new(0),
                 rotations: array![Slot::empty(); MAX_ROTATIONS],
                 groups: Groups::new(),
+                event_cells: [const { EventCell::new() }; CounterSet::MOST as usize],
             }
+        }
+    }
+
+    /// Returns what a counter counts.
+    #[inline]
+    pub fn event(&self, counter: u8) -> EventKey {
+        self.event_cells.get(usize::from(counter)).map(EventCell::get).unwrap_or_default()
+    }
+
+    /// Sets what a counter counts.
+    pub fn set_event(&self, counter: u8, event: EventKey) {
+        if let Some(cell) = self.event_cells.get(usize::from(counter)) {
+            cell.set(event);
         }
     }
 
@@ -399,7 +415,7 @@ impl PerCpuSampling {
             Unsampled::Throttled => stats.throttle(),
         };
         for (counter, subscriptions) in self.subscriptions_of(counters) {
-            self.with_events(|events| events.add_unsampled(counter, subscriptions.event(), why));
+            self.with_events(|events| events.add_unsampled(counter, self.event(counter), why));
             for subscriber in subscriptions.subscribers().iter() {
                 self.count_for(subscriber, counter, account);
             }

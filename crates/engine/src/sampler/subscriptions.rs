@@ -3,7 +3,6 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::frequency;
-use super::tracing::EventKey;
 
 /// Maximum number of sessions that sample at a time.
 pub const MAX_SAMPLERS: u8 = 8;
@@ -66,8 +65,6 @@ pub struct CounterSubscriptions {
     subscribers: AtomicU8,
     /// The counter, as its samples name it: loading it is cheaper than keeping a register.
     counter: AtomicU32,
-    /// The [`EventKey`] of what it counts.
-    event: [AtomicU64; 2],
     /// Interval with which the counter was loaded.
     loaded: AtomicU32,
     /// Samples per second to which the interval is adapted, or 0.
@@ -83,7 +80,6 @@ impl CounterSubscriptions {
         Self {
             subscribers: AtomicU8::new(0),
             counter: AtomicU32::new(0),
-            event: [AtomicU64::new(0), AtomicU64::new(0)],
             loaded: AtomicU32::new(0),
             frequency: AtomicU32::new(0),
             counted: AtomicU64::new(0),
@@ -120,18 +116,9 @@ impl CounterSubscriptions {
         (self.counter.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
     }
 
-    /// Returns what the counter counts.
-    pub fn event(&self) -> EventKey {
-        let [source, extra] = self.event.each_ref().map(|half| half.load(Ordering::Relaxed));
-        EventKey { source, extra }
-    }
-
-    /// Sets what this counter counts.
-    pub fn set_event(&self, counter: u8, EventKey { source, extra }: EventKey) {
+    /// Sets the counter.
+    pub fn set_counter(&self, counter: u8) {
         self.counter.store(counter.into(), Ordering::Relaxed);
-        for (half, value) in self.event.iter().zip([source, extra]) {
-            half.store(value, Ordering::Relaxed);
-        }
     }
 
     /// Sets the interval with which the counter was loaded.

@@ -3,6 +3,8 @@
 //! While no trace session wants the events, an interrupt does nothing for them: it takes the common path. While one
 //! does, it takes the uncommon path, gives its samples a cookie, and notes them here.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use pmu::Source;
 use protocol::trace::{Loss, Sample, SessionStart, SessionStop, cookie};
 use protocol::{CounterSample, Mode};
@@ -39,6 +41,27 @@ pub struct EventKey {
 impl EventKey {
     /// Measured time.
     pub const TIME: Self = Self { source: Source::TIME.0, extra: 0 };
+}
+
+/// The [`EventKey`] of a counter.
+#[derive(Debug)]
+pub struct EventCell([AtomicU64; 2]);
+
+impl EventCell {
+    pub const fn new() -> Self {
+        Self([AtomicU64::new(0), AtomicU64::new(0)])
+    }
+
+    pub fn get(&self) -> EventKey {
+        let [source, extra] = self.0.each_ref().map(|half| half.load(Ordering::Relaxed));
+        EventKey { source, extra }
+    }
+
+    pub fn set(&self, EventKey { source, extra }: EventKey) {
+        for (half, value) in self.0.iter().zip([source, extra]) {
+            half.store(value, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Why overflows of a counter have no sample.
