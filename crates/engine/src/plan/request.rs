@@ -79,13 +79,12 @@ pub(super) fn how_to_serve<M: Platform>(
 /// Checks that a raw event has no other bits than those of its fields, and an event without an extra register no value
 /// for one.
 fn check_event(event: &Event) -> Result<(), Refusal> {
-    let bits = RawEvent::from_bits(event.source);
-    let has_known_register = match bits.selector() {
-        _ if !bits.is_event() => event.extra == 0,
-        0 => event.extra == 0,
-        selector => Selector::from_number(selector).is_some(),
+    let is_sound = match Source(event.source).raw().map(|raw| raw.selector()) {
+        None => event.extra == 0 && !RawEvent::from_bits(event.source).is_event(),
+        Some(0) => event.extra == 0,
+        Some(selector) => Selector::from_number(selector).is_some(),
     };
-    if has_known_register && (bits.is_valid() || !bits.is_event()) {
+    if is_sound {
         return Ok(());
     }
     Err(invalid(ErrorCode::BadEvent, event.source).source(event.source))
