@@ -39,6 +39,27 @@ impl Kind {
     }
 }
 
+/// Adds the resources of a shipped program to the package whose build script calls it, and sets where its imports are
+/// loaded from.
+///
+/// # Errors
+/// The object file cannot be written.
+pub fn program(file: &str) -> io::Result<()> {
+    if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|linker| linker == "gnu")
+        && env::var_os("CARGO_CFG_WINDOWS").is_some()
+    {
+        // Makes the build reproducible: no time in the header.
+        println!("cargo::rustc-link-arg-bins=-Wl,--no-insert-timestamp");
+        // Nothing refers to the load configuration (crates/system/src/windows/libraries.rs).
+        println!("cargo::rustc-link-arg-bins=-Wl,--undefined=_load_config_used");
+    }
+    if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|linker| linker == "msvc") {
+        // Imports are loaded from System32 only: LOAD_LIBRARY_SEARCH_SYSTEM32. The C runtime has the structure for it.
+        println!("cargo::rustc-link-arg-bins=/DEPENDENTLOADFLAG:0x800");
+    }
+    link(Kind::Program, file)
+}
+
 /// Adds the resources to the package whose build script calls it, if that is built for Windows.
 ///
 /// # Errors
