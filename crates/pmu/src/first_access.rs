@@ -166,7 +166,7 @@ pub struct Reading {
 pub struct FirstAccess<'a, C> {
     cpu: &'a C,
     phase: Phase,
-    /// Receives each reading. What faults then reads as zero, so that the registers behind it are read as well.
+    /// Receives each reading. With it, a register that faults is taken for zero, so that the others are read too.
     note: Option<&'a dyn Fn(Reading)>,
 }
 
@@ -176,7 +176,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
         Self { cpu, phase, note: None }
     }
 
-    /// Creates accesses that write nothing, and give each reading to `note`. What faults reads as zero.
+    /// Creates accesses that write nothing and call `note` with each reading. A register that faults is taken for zero.
     pub const fn noting(cpu: &'a C, note: &'a dyn Fn(Reading)) -> Self {
         Self { cpu, phase: Phase::Read, note: Some(note) }
     }
