@@ -108,7 +108,7 @@ impl Document for Diagnosis {
 impl Diagnosis {
     fn new(cpuid: String, cpu: &impl Cpuid) -> Result<Self, Error> {
         let hal = Hal::new(cpu, 1).map_err(|_| OutOfMemory)?;
-        let (selection, interface) = (hal.selection(), hal.interface());
+        let (selection, interface) = (hal.boot.selection, hal.interface());
         let (reason_number, hypervisor_number) = (selection.reason as u32, Hypervisor::of(cpu) as u32);
         let identity = cpuid::identity(cpu);
         let hypervisor = cpuid::hypervisor(cpu);
@@ -132,7 +132,7 @@ impl Diagnosis {
             counters: interface.countable(),
             fixed_counters: interface.fixed_counters(),
             width: interface.width(),
-            workarounds: workarounds::all(hal.workarounds()),
+            workarounds: workarounds::all(hal.boot.workarounds),
             sources: hal.source_list().map(SourceDiagnosis::from).collect(),
             unknown_model: unknown_model(selection.interface as u32, cpu.cpuid(leaf::FEATURES, 0).eax),
         })

@@ -210,7 +210,7 @@ impl<C: Cpuid> Core<'_, C> {
             let bits = u64::from_str_radix(select.trim_start_matches("0x"), 16).unwrap_or_default();
             *select = format::select(bits & !BOTH_MODES | u64::from(event.modes & modes::BOTH) << USER_BIT);
         }
-        let lost = self.lost_in(event.modes & modes::BOTH, hal.selection().interface);
+        let lost = self.lost_in(event.modes & modes::BOTH, hal.boot.selection.interface);
         let is_allowed = |counter: &CounterName| match counter {
             CounterName::General(number) if lost >> number & 1 == 1 => false,
             CounterName::General(number) | CounterName::Fixed(number) => {
@@ -228,7 +228,7 @@ impl<C: Cpuid> Core<'_, C> {
             encoding.pebs_counters.clear();
         }
         if let Some(select) = &encoding.select {
-            let interface = hal.selection().interface;
+            let interface = hal.boot.selection.interface;
             if encoding.note.is_none()
                 && interface == Kind::Emon
                 && Microarchitecture::is_unknown_model(self.signature())
@@ -363,7 +363,7 @@ impl<C: Cpuid> Core<'_, C> {
 
     fn of_event<E>(&self, event: &Event, value: Option<Extra>, hal: &Hal<E>) -> CoreEncoding {
         let capabilities = PmuCapabilities::of(self.cpu);
-        let is_emon = hal.selection().interface == Kind::Emon;
+        let is_emon = hal.boot.selection.interface == Kind::Emon;
         let request = vendor_event::request(event, value);
         let encoded = request.as_ref().ok().copied().filter(|encoded| Source(encoded.source).raw().is_some());
         let known = encoded.and_then(|encoded| hal.source_information(Source(encoded.source)).ok());
@@ -378,7 +378,7 @@ impl<C: Cpuid> Core<'_, C> {
         let fixed = if is_emon { u16::from(capabilities.fixed()) | u16::MAX << 3 } else { 0 };
         let there = Counters { general_mask: general, fixed_mask: fixed };
         let why = match (&request, &known) {
-            _ if hal.selection().interface == Kind::Default => Some(hal.selection().reason.to_string()),
+            _ if hal.boot.selection.interface == Kind::Default => Some(hal.boot.selection.reason.to_string()),
             (Err(error), _) => Some(error.to_string()),
             (_, Some(known)) if known.support != pmu::Support::Supported => {
                 Some(support::sentence(known.support as u32))

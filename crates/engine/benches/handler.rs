@@ -80,7 +80,7 @@ fn set_up(
 ) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
     let hal = Hal::with_states(cpu, pmu::Options::default(), PROCESSORS, 0, state::allocate).expect("memory");
-    hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
+    hal.handler.set(Some(NonZeroU64::MIN), 1).expect("a free slot");
     let state = hal.state_for(Source(6), 0, true).expect("a source that general counters count").with_owner(1);
     let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();

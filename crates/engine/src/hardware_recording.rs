@@ -145,7 +145,8 @@ impl HardwareRecording {
             if let Service::Counter { state, .. } = event.service
                 && state.precise()
                 && !hal
-                    .profile_source(state)
+                    .events
+                    .source_of(state)
                     .is_some_and(|source| facilities.microarchitecture.records(&source, format))
             {
                 return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.requested.source));

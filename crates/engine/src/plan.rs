@@ -90,7 +90,7 @@ impl<M: Platform> Planner<'_, M> {
         let detached = header.flags & flags::DETACHED != 0;
         let for_threads = header.flags & flags::THREADS != 0;
         let mut planned = try_with_capacity(events.len())?;
-        hal.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
+        hal.events.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
         for request in events {
             let service = how_to_serve(request, self.context)?;
             check_core_type(&request.event, hal)?;
@@ -111,7 +111,7 @@ impl<M: Platform> Planner<'_, M> {
             return Err(invalid(ErrorCode::BadModes, again.modes.into()).source(again.requested.source));
         }
         let counts = |event: &PlannedEvent| matches!(event.service, Service::Counter { .. });
-        if planned.iter().any(counts) && !hal.is_enumerated() {
+        if planned.iter().any(counts) && !hal.boot.is_enumerated {
             return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::CountersNotEnumerated));
         }
         let mut processors = choose(&header.processors, platform.processors())?;

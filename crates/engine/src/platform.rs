@@ -306,7 +306,7 @@ impl<M: Platform> EngineContext<'_, M> {
 
     /// Returns the refusal for a guarded access.
     pub fn fault_refusal(&self, cause: ErrorCode, Fault { access, number, value }: Fault) -> Refusal {
-        let (interface, hypervisor) = (self.hal.interface().kind() as u8, self.hal.hypervisor() as u32);
+        let (interface, hypervisor) = (self.hal.interface().kind() as u8, self.hal.boot.hypervisor as u32);
         // The numbers of both kinds are below ten.
         let [hypervisor, ..] = hypervisor.to_le_bytes();
         let fault = RegisterFault { number, access: access as u8, interface, hypervisor };

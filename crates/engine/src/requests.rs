@@ -295,7 +295,7 @@ impl<M: Platform> Engine<M> {
     #[inline(never)]
     fn info(&self, output: &mut [u8]) -> usize {
         let interface = self.sampler.hal().interface();
-        let selection = self.sampler.hal().selection();
+        let selection = self.sampler.hal().boot.selection;
         let processors = self.platform.processors();
         let tried = self.sampler.hal().tried_anywhere();
         let processor_counters = |processor| self.sampler.hal().interface_of(processor).countable();
@@ -330,11 +330,11 @@ impl<M: Platform> Engine<M> {
             throttles: interrupts.throttles,
             sleeps: self.sampler.sleeps().times(),
             asleep: self.sampler.asleep(self.platform.clock()).0,
-            hypervisor: self.sampler.hal().hypervisor() as u32,
+            hypervisor: self.sampler.hal().boot.hypervisor as u32,
             reserved: self.sessions.reservation_state(),
             least_counters: u32::from(counters().min().unwrap_or_default()),
             fixed_counters: u32::from(interface.fixed_counters()),
-            workarounds: self.sampler.hal().workarounds().bits(),
+            workarounds: self.sampler.hal().boot.workarounds.bits(),
             smm: self.smm(processors),
             reserved2: 0,
             tried: tried.all.bits(),

@@ -197,7 +197,7 @@ impl Resources {
             open_local_apic(context)?;
             self.interrupt = Interrupt::Reached;
         }
-        let hypervisor = hal.hypervisor() as u64;
+        let hypervisor = hal.boot.hypervisor as u64;
         let shut = FirstFailure::none();
         context.on_awake(processors, |current| {
             if let Err(entry) = lvt_pmi::enable(current.cpu()) {
@@ -210,7 +210,7 @@ impl Resources {
                 .begin_sampling()
                 .map_err(|status| Refusal::new(status, ErrorCode::HandlerRefused).detail(status.into(), hypervisor))?;
             self.interrupt = Interrupt::Ours;
-            hal.set_interrupt_handler(Some(handler), SYSTEM)?;
+            hal.handler.set(Some(handler), SYSTEM)?;
         }
         let more = set_of(processors.iter().copied());
         let ticking = self.ticking.map_or(more, |ticking| union(&ticking, &more));
@@ -273,7 +273,7 @@ impl Resources {
         if self.interrupt != Interrupt::Free && !sessions.iter().any(Session::uses_interrupt) {
             if self.interrupt == Interrupt::Ours {
                 // Cannot fail: the driver has the slot.
-                let _ = hal.set_interrupt_handler(None, SYSTEM);
+                let _ = hal.handler.set(None, SYSTEM);
                 platform.end_sampling();
                 self.ticking = None;
             }

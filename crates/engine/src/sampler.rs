@@ -6,6 +6,7 @@
 //! leave through rings, which the sessions read.
 
 mod connection;
+mod counters;
 #[cfg(test)]
 mod counting_cpu;
 mod disconnection;
@@ -316,8 +317,6 @@ impl Sampler {
         let Some((counters, traced, since)) = per_cpu.throttle.resume() else { return false };
         // While all counters that interrupt are throttled, ticks compare nothing, and the start removes the traces.
         self.repair(current, now);
-        // The machine may have slept meanwhile, and a wake writes the registers of active counters alone.
-        self.hal.program_extra_registers(current, counters);
         self.start(current, counters);
         if traced {
             self.pause_branches(current, per_cpu, false, now);
@@ -367,24 +366,10 @@ impl Sampler {
     }
 
     fn event_key(&self, state: CounterState) -> EventKey {
-        EventKey { source: self.hal.source(state).0, extra: self.hal.extra_of(state).map_or(0, |extra| extra.value) }
-    }
-
-    /// Starts counters that were reserved on the current processor.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
-        let cpu_counters = self.hal.cpu_counters(current.index());
-        for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
-            let state = cpu_counters.get(counter);
-            subscriptions.set_counter(counter);
-            per_cpu.set_event(counter, self.event_key(state));
-            subscriptions.reloaded(state.interval());
+        EventKey {
+            source: self.hal.source(state).0,
+            extra: self.hal.events.extra_of(state).map_or(0, |extra| extra.value),
         }
-        self.start_precise(current, per_cpu, counters);
-        self.hal.start(current, counters);
     }
 
     /// Delivers the samples of `counters` of the current processor to `subscriber` as well.
@@ -439,31 +424,6 @@ impl Sampler {
     /// Any.
     pub fn subscribers(&self, processor: ProcessorIndex, counter: u8) -> impl Iterator<Item = Subscriber> + use<> {
         self.subscriptions(processor, counter).map(CounterSubscriptions::subscribers).unwrap_or_default().iter()
-    }
-
-    /// Ends the delivery of the samples of `counters` of the current processor to `subscriber`. Counters without
-    /// another subscriber are stopped. Overflows that were not served yet are counted as lost.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn leave(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber, counters: CounterSet, now: Ticks) {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
-        let is_shared = |(_, subscriptions): &(u8, &CounterSubscriptions)| subscriptions.has_others(subscriber);
-        let shared: CounterSet =
-            per_cpu.subscriptions_of(counters).filter(is_shared).map(|(counter, _)| counter).collect();
-        let alone = counters.without(shared);
-        let mut late = self.stop(current, per_cpu, alone, now);
-        if !shared.is_empty() {
-            late = late.or(self.hal.check_overflow(current).0.and(shared));
-        }
-        for counter in late.iter() {
-            per_cpu.count_for(subscriber, counter, SampleStats::lose);
-        }
-        // After the stop: records from before it still belong to this subscriber.
-        for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
-            subscriptions.remove(subscriber);
-        }
-        per_cpu.throttle.forget(alone);
     }
 
     /// Returns the producer of a subscriber from the current processor, once it has left every counter.

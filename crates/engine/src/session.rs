@@ -438,16 +438,15 @@ impl Session {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
-        let hal = sampler.hal();
         if let Some(times) = self.times_on(current.index()) {
             times.begin(now, sampler.sleeps());
         }
         let counters = self.counters(current.index(), EventFilter::ALL);
-        let is_own = |counter: &u8| hal.cpu_counters(current.index()).get(*counter).owner() == self.tag;
-        let own: CounterSet = counters.iter().filter(is_own).collect();
-        for (counter, count) in self.counting(current.index(), EventFilter::ALL).filter(|(counter, _)| !is_own(counter))
-        {
-            count.begin(sampler.count(current, counter, now));
+        let own = counters.and(sampler.counters_of(current.index(), self.tag));
+        for (counter, count) in self.counting(current.index(), EventFilter::ALL) {
+            if !own.has(counter) {
+                count.begin(sampler.count(current, counter, now));
+            }
         }
         if let Some(rings) = &self.rings
             && let Some(producer) = rings.take_producer(current.index())
@@ -470,7 +469,6 @@ impl Session {
             sampler.begin_rotation(current, rotation, now);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
-        hal.program_extra_registers(current, own.or(stopped));
         sampler.start(current, own.or(stopped));
         self.begin_group(current, sampler);
     }
@@ -515,18 +513,12 @@ impl Session {
         now: Ticks,
         successor: impl Fn(Subscriber) -> Option<u16>,
     ) {
-        let hal = sampler.hal();
         sampler.end_group(current, self.number);
         let counters = self.counters(current.index(), events);
         let ringed = self.rings.as_ref().map(|rings| rings.counters(current.index())).unwrap_or_default();
-        let _ = hal.stop(current, hal.stop_metrics(current, counters).without(ringed));
+        sampler.stop_counting(current, counters.without(ringed));
         if let Some(rings) = &self.rings {
-            sampler.leave(current, rings.subscriber, counters.and(ringed), now);
-            for counter in counters.and(ringed).iter() {
-                if let Some(new_owner) = sampler.subscribers(current.index(), counter).find_map(&successor) {
-                    hal.hand_over(current, counter, new_owner);
-                }
-            }
+            sampler.leave(current, rings.subscriber, counters.and(ringed), now, successor);
             let rest = self.counters(current.index(), EventFilter::ALL).without(counters);
             let left = || {
                 let here = self.running(current.index(), EventFilter::ALL).map(|(event, ..)| event);
@@ -565,21 +557,15 @@ impl Session {
     /// Frees the counters of the addressed events that no other session shares, and marks the events as stopped.
     pub fn free(&mut self, events: EventFilter, sampler: &Sampler) {
         for processor in &self.processors {
-            let is_left = |counter: &u8| sampler.subscribers(*processor, *counter).next().is_none();
-            let left = self.counters(*processor, events).iter().filter(is_left).collect();
-            sampler.hal().free(*processor, left);
+            sampler.free(*processor, self.counters(*processor, events));
         }
         for event in self.events.iter_mut().filter(|event| event.is_running(events)) {
             event.stop();
         }
         for (processor, _) in self.rotations.iter().filter(|(processor, _)| !self.takes_turns_on(*processor)) {
             // The counters of the rounds; others of the session may still count.
-            let of_session = sampler.hal().cpu_counters(*processor).counters(|state| state.owner() == self.tag);
-            let shared_or_counting = |counter: &u8| {
-                self.counters(*processor, EventFilter::ALL).has(*counter)
-                    || sampler.subscribers(*processor, *counter).next().is_some()
-            };
-            sampler.hal().free(*processor, of_session.iter().filter(|counter| !shared_or_counting(counter)).collect());
+            let of_session = sampler.counters_of(*processor, self.tag);
+            sampler.free(*processor, of_session.without(self.counters(*processor, EventFilter::ALL)));
         }
     }
 

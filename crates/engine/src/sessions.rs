@@ -9,7 +9,6 @@ mod yielding;
 use alloc::vec::Vec;
 use core::mem;
 
-use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
 use protocol::{
@@ -285,7 +284,7 @@ impl Sessions {
             } else {
                 sampler.compare(current, now);
             }
-            sampler.hal().update_metrics(current);
+            sampler.update_metrics(current);
             for session in self.all.iter().filter(|session| meant(session)) {
                 for (counter, count) in session.counting(current.index(), EventFilter::ALL) {
                     count.update(sampler.count(current, counter, now));
@@ -464,8 +463,7 @@ fn note_disturbances(sessions: &[Session], current: CurrentCpu<'_, impl Cpu>, sa
     for session in sessions {
         session.update_turns(current, sampler, now);
     }
-    let all = CounterSet::first(CounterSet::MOST);
-    sampler.hal().take_disturbances(current, all, now.0, |counter, disturbance, time| {
+    sampler.take_disturbances(current, now, |counter, disturbance, time| {
         for session in sessions {
             session.note_disturbance(current.index(), counter, disturbance, time);
         }

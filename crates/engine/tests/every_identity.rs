@@ -143,7 +143,7 @@ fn each_identity_lists_places_and_counts_or_refuses_without_a_write() {
         let sources = supported(client, &mut engine);
         assert_eq!(sources, identity.expected.supported, "{name}");
         let hal = engine.sampler().hal();
-        let has_counters = hal.interface().counters() > 0 && hal.is_enumerated();
+        let has_counters = hal.interface().counters() > 0 && hal.boot.is_enumerated;
         let hal_interrupts = hal.interface().interrupts();
         identities += 1;
         if has_counters {

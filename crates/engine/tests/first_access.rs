@@ -38,7 +38,7 @@ fn with_counters() -> impl Iterator<Item = &'static CpuIdentity> {
         let machine = SimMachine::new(identity, 1);
         let engine = Engine::new(&machine, [0; 4]).unwrap();
         let hal = engine.sampler().hal();
-        hal.interface().counters() > 0 && hal.is_enumerated()
+        hal.interface().counters() > 0 && hal.boot.is_enumerated
     })
 }
 
@@ -112,7 +112,7 @@ fn faulting((access, number): (Access, u32)) -> FaultingAccess {
 fn check_refused(machine: &SimMachine, events: &[EventRequest], fault: (Access, u32), what: &str) {
     let mut engine = Engine::new(machine, [0; 4]).unwrap();
     let interface = engine.sampler().hal().interface().kind() as u8;
-    let hypervisor = u8::try_from(engine.sampler().hal().hypervisor() as u32).unwrap();
+    let hypervisor = u8::try_from(engine.sampler().hal().boot.hypervisor as u32).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     let mut writes = None;
     for round in 0..2 {

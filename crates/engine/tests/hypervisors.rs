@@ -88,7 +88,7 @@ fn sessions(identity: &'static CpuIdentity) -> Vec<(Vec<EventRequest>, u32)> {
     let machine = SimMachine::new(identity, 2);
     let engine = Engine::new(&machine, [0; 4]).unwrap();
     let hal = engine.sampler().hal();
-    if hal.interface().counters() == 0 || !hal.is_enumerated() {
+    if hal.interface().counters() == 0 || !hal.boot.is_enumerated {
         return Vec::new();
     }
     let interval = if hal.interface().interrupts() { INTERVAL } else { 0 };

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use bitfield_struct::bitfield;
 
 mod extra;
-mod raw;
+pub(crate) mod raw;
 mod snapshot;
 mod started;
 mod total;
@@ -375,13 +375,9 @@ impl<'a> CpuCounters<'a> {
 
     /// Returns the source of a counter in this state: an entry of the interface's table, or one created for a raw
     /// event.
-    // Never inlined: it would cost the deepest path of the handler more stack.
     #[must_use]
-    #[inline(never)]
     pub fn source_of(self, table: Sources, state: CounterState) -> Option<ProfileSource> {
-        let index = usize::from(state.event());
-        let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index) };
-        self.raw.get(beyond)?.event().map(ProfileSource::of_raw)
+        raw::source_of(table, self.raw, state)
     }
 
     /// Returns the event select register of the [source](Self::source_of).

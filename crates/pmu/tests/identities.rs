@@ -37,7 +37,7 @@ fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
         let CpuIdentity { name, expected, .. } = identity;
         let machine = SimMachine::named(name, 1);
         let hal = hal(&machine);
-        let (selection, interface) = (hal.selection(), hal.interface());
+        let (selection, interface) = (hal.boot.selection, hal.interface());
         let outcome = (selection.windows10.name(), selection.interface.name());
         assert_eq!(outcome, (expected.windows10, expected.interface), "{name}: {}", expected.why);
         assert_eq!((interface.counters(), interface.width()), (expected.counters, expected.width), "{name}");
@@ -58,7 +58,7 @@ fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
 /// Returns whether the machine has counters. CPUID has no bit for AMD's legacy counters, so the interface may be chosen
 /// without them.
 fn has_pmu(machine: &SimMachine) -> bool {
-    let selection = hal(machine).selection();
+    let selection = hal(machine).boot.selection;
     selection.interface != Kind::Default && {
         let select0 = match selection.interface {
             Kind::Amd64 => 0xC001_0000,
@@ -102,7 +102,7 @@ fn every_supported_source_counts_what_the_model_counted_and_stops() {
         assert!(!supported.is_empty(), "{}", identity.name);
         // On NetBurst and family 15h of AMD some sources exclude each other, and a fixed counter does not serve every
         // source.
-        let kind = hal.selection().interface;
+        let kind = hal.boot.selection.interface;
         let general = usize::from(identity.expected.counters - identity.expected.fixed);
         let [signature, ..] = identity.cpuid().cpuid(1, 0);
         let is_alone = kind == Kind::NetBurst || kind == Kind::Amd64 && signature >> 20 & 0xFF == 6;

@@ -93,7 +93,7 @@ fn buffers_of_another_length_and_classes_of_another_kind_change_nothing() {
     for class in (0..50).filter(|class| ![1, 20].contains(class)) {
         assert_eq!(hal.query_system_information(class, &mut [0; 16]), Err(HalError::InvalidClass(class)));
     }
-    assert_eq!(hal.interrupt_handler(), None);
+    assert_eq!(hal.handler.get(), None);
     assert_eq!(information(&hal, 2), Ok((2, 1, 65_536)));
 }
 
@@ -123,14 +123,14 @@ fn the_interrupt_handler_has_one_slot_and_its_owner_gives_it_back() {
     let set = |address: u64, owner| {
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &address.to_le_bytes(), owner)
     };
-    let told = || hal.interrupt_handler().map(u64::from);
+    let told = || hal.handler.get().map(u64::from);
     assert_eq!((set(0x1000, 7), told()), (Ok(()), Some(0x1000)));
     assert_eq!((set(0x2000, 8), told()), (Err(HalError::HandlerTaken), Some(0x1000)));
     assert_eq!((set(0, 8), told()), (Err(HalError::HandlerTaken), Some(0x1000)));
     assert_eq!((set(0x3000, 7), told()), (Ok(()), Some(0x3000)), "its owner may replace it");
     assert_eq!((set(0, 7), told()), (Ok(()), None));
     assert_eq!((set(0x2000, 8), told()), (Ok(()), Some(0x2000)));
-    let typed = |address, owner| hal.set_interrupt_handler(NonZeroU64::new(address), owner);
+    let typed = |address, owner| hal.handler.set(NonZeroU64::new(address), owner);
     assert_eq!((typed(0x4000, 7), told()), (Err(HalError::HandlerTaken), Some(0x2000)), "the slot is the same");
     assert_eq!((typed(0x4000, 8), told()), (Ok(()), Some(0x4000)));
     assert_eq!((typed(0, 8), told()), (Ok(()), None));

@@ -87,7 +87,7 @@ fn every_interval_of_flops_interrupts_with_one_write_more_each() {
         let hal = <Hal>::new(machine.processor(0), 1).unwrap();
         simulation::access_first(&hal, machine.processor(0), 0);
         assert!(hal.initialize(boot(machine.processor(0))));
-        hal.set_interrupt_handler(NonZeroU64::new(1), 1).unwrap();
+        hal.handler.set(NonZeroU64::new(1), 1).unwrap();
         let counter = hal.reserve(ProcessorIndex::BOOT, flops(&hal, INTERVAL)).unwrap();
         hal.start(machine.current(0), CounterSet::NONE.with(counter));
         let version_2 = name.starts_with("zen4") || name.starts_with("zen5");

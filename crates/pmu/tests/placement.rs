@@ -67,7 +67,7 @@ fn an_event_is_placed_on_a_counter_if_and_only_if_the_facts_list_the_counter() {
         let hal = Hal::new(machine.processor(0), 1).unwrap();
         let all = CounterSet::first(generation.general);
         for ((event, umask), (counters, _)) in encodings(generation) {
-            hal.keep_raw(|_| false);
+            hal.events.keep_raw(|_| false);
             let Ok(state) = hal.state_for(raw(event, umask).source(), 0, false) else {
                 if counters & all.bits() != 0 {
                     wrong.push(format!("{}: {event:#x}/{umask:#x} is refused", generation.name));
@@ -99,7 +99,7 @@ fn an_event_with_filters_is_placed_on_the_counters_of_its_own_row() {
         for fact in generation.facts().into_iter().filter(is_filtered) {
             let (Some(umask), (cmask, inv, edge, _)) = (fact.umask, fact.filters) else { continue };
             let event = raw(fact.event, umask).with_cmask(cmask).with_inv(inv).with_edge(edge);
-            hal.keep_raw(|_| false);
+            hal.events.keep_raw(|_| false);
             rows += 1;
             let state = hal.state_for(event.source(), 0, false).unwrap();
             let is_possible = |counter: &u8| {

@@ -278,13 +278,13 @@ fn the_counters_of_amd_are_promised_but_under_a_hypervisor_that_is_not_microsoft
                 (_, registers) => registers,
             };
             let hal = pmu::Hal::new(&ModelCpu::new(model::Processor::new(Box::new(cpuid))), 1).unwrap();
-            let is_amd64 = hal.selection().interface == Kind::Amd64;
+            let is_amd64 = hal.boot.selection.interface == Kind::Amd64;
             let wanted = !is_amd64 || hypervisor != Hypervisor::Other || core;
-            assert_eq!(hal.is_enumerated(), wanted, "{leaves:?}, PerfCtrExtCore {core}");
+            assert_eq!(hal.boot.is_enumerated, wanted, "{leaves:?}, PerfCtrExtCore {core}");
             if hypervisor == Hypervisor::Kvm {
                 let is_amd = vendor == b"AuthenticAMD";
-                assert_eq!(hal.selection().interface != Kind::Default, core || !is_amd, "{leaves:?}, {core}");
-                assert_eq!(hal.selection().windows10, Kind::Default, "{leaves:?}, {core}");
+                assert_eq!(hal.boot.selection.interface != Kind::Default, core || !is_amd, "{leaves:?}, {core}");
+                assert_eq!(hal.boot.selection.windows10, Kind::Default, "{leaves:?}, {core}");
             }
         }
     }

@@ -48,7 +48,6 @@ impl Sampler {
             // A freeze concerns all counters. The status of other counters would be an overflow that still waits.
             self.hal.acknowledge(current);
         }
-        self.hal.program_extra_registers(current, counters);
         self.start(current, counters);
     }
 }

@@ -2,7 +2,7 @@
 
 use pmu::{Cpu, CurrentCpu};
 
-use super::Sampler;
+use super::{Hal, Sampler};
 use crate::boxed::Boxed;
 use crate::rotation::Rotation;
 use crate::time::Ticks;
@@ -19,7 +19,8 @@ impl Sampler {
         core::mem::forget(per_cpu.rotations().try_fold(rotation, |rotation, slot| slot.try_put(rotation).err()));
     }
 
-    /// Runs `work` with the rotation of the session with the tag `owner`, if it has one on the current processor.
+    /// Runs `work` with the rotation of the session with the tag `owner`, if it has one on the current processor, and
+    /// the HAL functions for its counters.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -27,10 +28,10 @@ impl Sampler {
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         owner: u16,
-        mut work: impl FnMut(&mut Rotation) -> R,
+        mut work: impl FnMut(&mut Rotation, &Hal) -> R,
     ) -> Option<R> {
         let slots = self.per_cpu(current.index())?.rotations();
-        let mut with = |rotation: &mut Boxed<Rotation>| (rotation.owner() == owner).then(|| work(rotation));
+        let mut with = |rotation: &mut Boxed<Rotation>| (rotation.owner() == owner).then(|| work(rotation, &self.hal));
         slots.into_iter().find_map(|slot| slot.try_with(&mut with).flatten())
     }
 

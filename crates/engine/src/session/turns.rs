@@ -27,8 +27,8 @@ impl Session {
     /// PROFILE_LEVEL.
     pub fn update_turns(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
         if self.rotates_on(current.index()) {
-            sampler.with_rotation(current, self.tag, |rotation| {
-                rotation.update(current, sampler.hal(), now);
+            sampler.with_rotation(current, self.tag, |rotation, hal| {
+                rotation.update(current, hal, now);
                 self.take_turns(current.index(), rotation);
             });
         }
@@ -55,8 +55,8 @@ impl Session {
     ) {
         let Some(slot) = self.rotation_on(current.index()) else { return };
         let is_meant = |index: usize| self.events.get(index).is_some_and(|event| event.is_running(events));
-        sampler.with_rotation(current, self.tag, |rotation| {
-            rotation.stop(current, sampler.hal(), now, is_meant);
+        sampler.with_rotation(current, self.tag, |rotation, hal| {
+            rotation.stop(current, hal, now, is_meant);
             self.take_turns(current.index(), rotation);
         });
         if let Some(rotation) = sampler.end_rotation(current, self.tag) {

@@ -151,7 +151,7 @@ impl Scene {
             accesses: Cell::default(),
         };
         let hal = Hal::new(&cpu, PROCESSORS).expect("memory");
-        hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
+        hal.handler.set(Some(NonZeroU64::MIN), 1).expect("a free slot");
         let state = hal.state_for(Source(6), 0, false).expect("a source that general counters count");
         let mut state = state.with_owner(1).with_user(true).with_kernel(true);
         if how != Use::Count {

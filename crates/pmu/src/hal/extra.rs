@@ -70,12 +70,6 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Returns what the event of a counter in this state needs in an extra register.
-    #[must_use]
-    pub fn extra_of(&self, state: CounterState) -> Option<Extra> {
-        self.cpu_counters(ProcessorIndex::BOOT).extra_of(self.interface.sources(), state)
-    }
-
     /// Chooses an extra register of `processor` for each event that needs one: one that has the value already, or one
     /// that no counter needs. Events that only one register can serve choose first, so that a choice is found if there
     /// is one.
@@ -84,14 +78,14 @@ impl<E> Hal<E> {
     /// An event whose registers all have other values.
     pub fn choose_extra_registers(&self, processor: ProcessorIndex, wanted: &mut [Wanted]) -> Result<(), ExtraTaken> {
         let Interface::Emon(emon) = self.interface_of(processor) else { return Ok(()) };
-        if wanted.iter().all(|wanted| self.extra_of(wanted.state).is_none()) {
+        if wanted.iter().all(|wanted| self.events.extra_of(wanted.state).is_none()) {
             return Ok(());
         }
         let mut held = self.held_values(processor, emon);
         for has_choice in [false, true] {
             for (event, wanted) in wanted.iter_mut().enumerate() {
-                let Some(Extra { value, .. }) = self.extra_of(wanted.state) else { continue };
-                let select = self.profile_source(wanted.state).map_or(0, |source| source.select);
+                let Some(Extra { value, .. }) = self.events.extra_of(wanted.state) else { continue };
+                let select = self.events.source_of(wanted.state).map_or(0, |source| source.select);
                 let registers = || emon.registers_for(select, value);
                 if (registers().nth(1).is_some()) != has_choice {
                     continue;
@@ -123,7 +117,7 @@ impl<E> Hal<E> {
         let mut add = |processor, only_shared: bool| {
             let cpu_counters = self.cpu_counters(processor);
             for counter in cpu_counters.counters(|state| !state.is_free()).iter() {
-                let used = self.register_with(emon, cpu_counters, cpu_counters.get(counter));
+                let used = self.register_with(emon, cpu_counters.get(counter));
                 if let Some((register, value)) = used.filter(|(register, _)| !only_shared || is_shared(*register))
                     && let Some(held) = held.get_mut(register as usize)
                 {
@@ -139,14 +133,9 @@ impl<E> Hal<E> {
     }
 
     /// Returns the register that a counter in this state uses, with its value.
-    pub(super) fn register_with(
-        &self,
-        emon: Emon,
-        cpu_counters: CpuCounters<'_>,
-        state: CounterState,
-    ) -> Option<(ExtraRegister, u64)> {
-        let extra = cpu_counters.extra_of(self.interface.sources(), state)?;
-        let select = cpu_counters.select_of(self.interface.sources(), state);
+    pub(super) fn register_with(&self, emon: Emon, state: CounterState) -> Option<(ExtraRegister, u64)> {
+        let extra = self.events.extra_of(state)?;
+        let select = self.events.source_of(state)?.select;
         Some((emon.register_of(select, state)?, extra.value))
     }
 
@@ -168,7 +157,7 @@ impl<E> Hal<E> {
         let cpu_counters = self.cpu_counters(processor);
         let other = self.sharing_thread(processor, emon);
         for counter in counters.iter() {
-            let used = self.register_with(emon, cpu_counters, cpu_counters.get(counter));
+            let used = self.register_with(emon, cpu_counters.get(counter));
             let Some((register, _)) = used.filter(|(register, _)| !pmu.extra.is_saved(*register)) else { continue };
             let there = other.filter(|_| is_shared(register)).and_then(|other| self.pmu(other));
             let known = there.filter(|there| there.extra.is_saved(register)).map(|there| there.extra.found(register));
@@ -202,7 +191,7 @@ impl<E> Hal<E> {
         let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu) else { return };
         let mut written = 0_u8;
         for counter in counters.iter().filter(|_| !cpu_counters.pmu.is_asleep()) {
-            if let Some((register, value)) = self.register_with(emon, cpu_counters, cpu_counters.get(counter))
+            if let Some((register, value)) = self.register_with(emon, cpu_counters.get(counter))
                 && written >> register as u8 & 1 == 0
             {
                 written |= 1 << register as u8;
@@ -253,8 +242,7 @@ impl<E> Hal<E> {
         let emon = Emon::with_capabilities(PmuCapabilities::from_bits(cpu_counters.pmu.snapshot.capabilities()));
         for counter in cpu_counters.active.all.iter() {
             if let Some(register) = emon.register_selected(cpu_counters.pmu.select(counter))
-                && let Some(Extra { value, .. }) =
-                    cpu_counters.extra_of(self.interface.sources(), cpu_counters.get(counter))
+                && let Some(Extra { value, .. }) = self.events.extra_of(cpu_counters.get(counter))
                 && let Some(changed) = Disturbance::of(register.msr(), current.cpu().rdmsr(register.msr()), value)
             {
                 let counters = CounterSet::NONE.with(counter);

@@ -111,7 +111,7 @@ impl<E> Hal<E> {
         let first = FirstAccess::new(cpu, Phase::Write);
         let Some(cpu_counters) = self.find(processor) else { return Ok(()) };
         if let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu)
-            && let Some((register, value)) = self.register_with(emon, cpu_counters, state)
+            && let Some((register, value)) = self.register_with(emon, state)
         {
             first.try_value(register.msr(), value)?;
         }

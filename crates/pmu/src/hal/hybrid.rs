@@ -7,7 +7,7 @@ use crate::core_type::{self, ArchitecturalEvents, CoreType};
 use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
 use crate::interface::Interface;
-use crate::source::{ProfileSource, Source};
+use crate::source::Source;
 use crate::state::PerCpuPmu;
 
 /// What the processors that were probed have in common, or not.
@@ -46,7 +46,7 @@ impl<E> Hal<E> {
     /// Reads the core type of the current processor, and the architectural events that it has.
     pub(super) fn probe_core_type(&self, pmu: &PerCpuPmu, cpu: &impl Cpuid) {
         // Other interfaces have one kind of processors.
-        if matches!(self.interface, Interface::Emon(_)) {
+        if matches!(self.boot.interface, Interface::Emon(_)) {
             let core_type = CoreType::of(cpu);
             pmu.set_core_type(core_type);
             self.probed_types.add(core_type, cpu);
@@ -84,11 +84,8 @@ impl<E> Hal<E> {
         processor: ProcessorIndex,
         source: Source,
     ) -> Result<SourceInformation, HalError> {
-        let (index, entry) = match source.raw() {
-            Some(event) => (u16::MAX, ProfileSource::of_raw(event)),
-            None => self.interface.find(source).ok_or(HalError::UnknownSource(source))?,
-        };
-        let interface = self.pmu(processor).map_or(self.interface, |pmu| self.whole_interface_with(pmu));
+        let (index, entry) = self.events.entry(source)?;
+        let interface = self.pmu(processor).map_or(self.boot.interface, |pmu| self.whole_interface_with(pmu));
         Ok(self.information_by(&interface, self.support_by(&interface, &entry), index, entry))
     }
 }

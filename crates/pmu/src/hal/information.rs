@@ -2,7 +2,6 @@
 //! design, section 2).
 
 use core::num::NonZeroU64;
-use core::sync::atomic::Ordering;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -69,9 +68,7 @@ impl<E> Hal<E> {
                 let interval = u32::try_from(wanted.interval).unwrap_or(u32::MAX);
                 self.set_interval(Source(wanted.profile_source.into()), interval).map(|_| ())
             }
-            HAL_PROFILE_SOURCE_INTERRUPT_HANDLER => {
-                self.set_interrupt_handler(NonZeroU64::new(exactly(buffer)?), owner)
-            }
+            HAL_PROFILE_SOURCE_INTERRUPT_HANDLER => self.handler.set(NonZeroU64::new(exactly(buffer)?), owner),
             class => Err(HalError::InvalidClass(class)),
         }
     }
@@ -107,30 +104,6 @@ impl<E> Hal<E> {
     /// [`HalError::Unsupported`].
     pub fn set_profile_interval(&self, wanted: u32) -> Result<u32, HalError> {
         self.set_interval(Source::TIME, wanted).map(|(_, interval)| interval)
-    }
-
-    /// Returns the registered handler of performance monitor interrupts.
-    #[must_use]
-    pub fn interrupt_handler(&self) -> Option<NonZeroU64> {
-        NonZeroU64::new(self.handler.load(Ordering::Acquire))
-    }
-
-    /// Implements HalProfileSourceInterruptHandler: sets the single handler slot to an address, or removes the handler.
-    /// `owner` identifies the calling process and must not be zero. The owner may replace its handler, and must remove
-    /// it itself.
-    ///
-    /// # Errors
-    /// [`HalError::HandlerTaken`].
-    pub fn set_interrupt_handler(&self, handler: Option<NonZeroU64>, owner: u64) -> Result<(), HalError> {
-        let taken = self.handler_owner.compare_exchange(0, owner, Ordering::AcqRel, Ordering::Acquire);
-        if taken.is_err_and(|other| other != owner) {
-            return Err(HalError::HandlerTaken);
-        }
-        self.handler.store(handler.map_or(0, NonZeroU64::get), Ordering::Release);
-        if handler.is_none() {
-            self.handler_owner.store(0, Ordering::Release);
-        }
-        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ impl<E> Hal<E> {
     #[inline]
     pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
         match self.per_cpu(current.index()) {
-            Some(per_cpu) if self.interrupt_handler().is_some() => self.serve::<true>(current, per_cpu),
+            Some(per_cpu) if self.handler.get().is_some() => self.serve::<true>(current, per_cpu),
             _ => OverflowStatus(CounterSet::NONE),
         }
     }
@@ -35,13 +35,13 @@ impl<E> Hal<E> {
         let active = pmu.active();
         if active.all.is_empty() {
             // While a processor is asleep none of its counters is active.
-            if self.interrupt_handler().is_some() && !pmu.is_asleep() {
+            if self.handler.get().is_some() && !pmu.is_asleep() {
                 self.acknowledge(current);
                 lvt_pmi::unmask(current.cpu());
             }
             return OverflowStatus(CounterSet::NONE);
         }
-        OverflowStatus(self.interface.serve::<SPECIAL>(current.cpu(), pmu, active.interrupting))
+        OverflowStatus(self.boot.interface.serve::<SPECIAL>(current.cpu(), pmu, active.interrupting))
     }
 
     /// Clears the overflows of the driver's counters in the status register of the current processor, if the processor

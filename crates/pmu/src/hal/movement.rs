@@ -181,7 +181,7 @@ impl<E> Hal<E> {
     /// Returns whether counters must be [tried](Self::try_counters): under any hypervisor.
     #[must_use]
     pub fn must_try_counters(&self) -> bool {
-        self.hypervisor != Hypervisor::None
+        self.boot.hypervisor != Hypervisor::None
     }
 
     /// Tries what [`try_counters`](Self::try_counters) will write on the current processor, which is `processor`. An

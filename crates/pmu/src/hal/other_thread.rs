@@ -17,7 +17,7 @@ impl<E> Hal<E> {
     #[must_use]
     pub fn other_thread(&self, processor: ProcessorIndex) -> Option<ProcessorIndex> {
         let core = self.pmu(processor)?.core()?;
-        let mut all = ProcessorIndex::first(u32::MAX).zip(self.per_cpu.iter());
+        let mut all = ProcessorIndex::first(u32::MAX).zip(self.cpus.iter());
         all.find(|(index, other)| *index != processor && other.pmu.core() == Some(core)).map(|(index, _)| index)
     }
 
@@ -42,7 +42,7 @@ impl<E> Hal<E> {
     pub fn may_take_turns(&self, processor: ProcessorIndex, state: CounterState) -> bool {
         match self.interface_of(processor) {
             Interface::Emon(emon) => {
-                self.extra_of(state).is_none()
+                self.events.extra_of(state).is_none()
                     && !self.disturbs_other_thread(emon, state)
                     && !self.is_metric(processor, state)
             }
@@ -52,7 +52,7 @@ impl<E> Hal<E> {
     }
 
     fn disturbs_other_thread(&self, emon: Emon, state: CounterState) -> bool {
-        self.profile_source(state).is_some_and(|source| emon.disturbs_other_thread(&source))
+        self.events.source_of(state).is_some_and(|source| emon.disturbs_other_thread(&source))
     }
 
     /// Stores the core of the current processor, if threads of a core disturb each other or share registers.

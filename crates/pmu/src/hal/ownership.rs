@@ -18,7 +18,7 @@ impl<E> Hal<E> {
         if let Some(pmu) = self.pmu(current.index())
             && !pmu.is_initialized()
         {
-            pmu.snapshot.set_capabilities(Interface::new(self.selection.interface, current.cpu()).capabilities());
+            pmu.snapshot.set_capabilities(Interface::new(self.boot.selection.interface, current.cpu()).capabilities());
             self.probe_core_type(pmu, current.cpu());
             self.probe_core(pmu, current.cpu());
         }

@@ -11,7 +11,7 @@ impl<E> Hal<E> {
     /// Reads every register of the current processor, which is `processor`, that a session can touch, and every
     /// counter; `note` receives them in the order of the accesses, some more than once. None is written, and the
     /// results of the [first accesses](Self::access_first) stay as they are. Where CPUID does not
-    /// [enumerate](Self::is_enumerated) the counters, only the registers of the local APIC are read.
+    /// [enumerate](super::BootProcessor::is_enumerated) the counters, only the registers of the local APIC are read.
     ///
     /// # IRQL
     /// Below DISPATCH_LEVEL.
@@ -23,7 +23,7 @@ impl<E> Hal<E> {
     fn read_all(&self, processor: ProcessorIndex, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
         // A local APIC that is disabled hides no other register.
         let _ = lvt_pmi::access_first(first);
-        let Some(pmu) = self.pmu(processor).filter(|_| self.enumerated) else { return Ok(()) };
+        let Some(pmu) = self.pmu(processor).filter(|_| self.boot.is_enumerated) else { return Ok(()) };
         self.whole_interface_with(pmu).access_first(first)?;
         for selector in Selector::ALL {
             self.access_extra(processor, selector, first)?;

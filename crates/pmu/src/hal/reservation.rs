@@ -10,7 +10,7 @@ use crate::state::{CounterSet, CounterState, upper_of};
 
 impl<E> Hal<E> {
     /// Returns the state of a counter for a source, with an interrupt after every interval in force or without. The
-    /// caller adds the modes and the owner. A raw event takes a slot until [`keep_raw`](Self::keep_raw) frees it;
+    /// caller adds the modes and the owner. A raw event takes a slot until [`keep_raw`](super::EventTable::keep_raw) frees it;
     /// `value` is that of its extra register, or 0 without one. The caller holds the planning lock.
     ///
     /// # Errors
@@ -21,16 +21,16 @@ impl<E> Hal<E> {
         if source == Source::TIME {
             return Err(HalError::NoCounter(source));
         }
-        if interrupt && !self.interface.interrupts() {
+        if interrupt && !self.boot.interface.interrupts() {
             return Err(HalError::NoInterrupt(source));
         }
         self.check_sampled(source, interrupt)?;
-        Ok(self.state_of(self.index_of(source, value)?, source, interrupt))
+        Ok(self.state_of(self.events.index_of(source, value)?, source, interrupt))
     }
 
     /// Refuses to sample slots and metrics: they begin from zero at each reading, so they cannot interrupt.
     fn check_sampled(&self, source: Source, interrupt: bool) -> Result<(), HalError> {
-        match (self.interface, source.raw()) {
+        match (self.boot.interface, source.raw()) {
             (Interface::Emon(_), Some(event)) if interrupt && emon::is_metric(event) => {
                 Err(HalError::Unsupported(source, Support::CountedOnly))
             }
@@ -40,8 +40,8 @@ impl<E> Hal<E> {
 
     /// Returns the state of a counter for the event with this index.
     fn state_of(&self, event: u16, source: Source, interrupt: bool) -> CounterState {
-        let interval = if interrupt { self.interval(event) } else { 0 };
-        let merged = self.information_of(source).is_some_and(|source| self.interface.merges(&source));
+        let interval = if interrupt { self.events.interval(event) } else { 0 };
+        let merged = self.events.entry(source).is_ok_and(|(_, source)| self.boot.interface.merges(&source));
         CounterState::FREE.of(event).with_interval(interval).with_merged(merged)
     }
 

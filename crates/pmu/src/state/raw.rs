@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::extra::{Extra, Selector};
-use crate::source::{RawEvent, Source, Sources};
+use crate::source::{ProfileSource, RawEvent, Source, Sources};
 use crate::state::{CounterState, CpuCounters};
 
 /// A raw event in use, with the value of its extra register, or a free slot. Written by the thread with the planning
@@ -46,10 +46,25 @@ impl RawSlot {
     }
 }
 
+/// Returns the source with the index in this state: an entry of the table of an interface, or one created for a raw
+/// event.
+// Never inlined: it would cost the deepest path of the handler more stack.
+#[inline(never)]
+pub(crate) fn source_of(table: Sources, raw: &[RawSlot], state: CounterState) -> Option<ProfileSource> {
+    let index = usize::from(state.event());
+    let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index) };
+    raw.get(beyond)?.event().map(ProfileSource::of_raw)
+}
+
+/// Returns what that event needs in an extra register.
+pub(crate) fn extra_of(table: Sources, raw: &[RawSlot], state: CounterState) -> Option<Extra> {
+    raw.get(usize::from(state.event()).checked_sub(table.len())?)?.extra()
+}
+
 impl CpuCounters<'_> {
     /// Returns what the event of a counter in this state needs in an extra register. `table` is that of the interface.
     #[must_use]
     pub fn extra_of(self, table: Sources, state: CounterState) -> Option<Extra> {
-        self.raw.get(usize::from(state.event()).checked_sub(table.len())?)?.extra()
+        extra_of(table, self.raw, state)
     }
 }

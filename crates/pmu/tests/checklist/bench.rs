@@ -255,13 +255,13 @@ impl Bench {
         let hal = Hal::new(machine.processor(0), 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
         let cpuid = |leaf| machine.processor(0).model().cpuid(leaf, 0);
-        let names = match hal.selection().interface {
+        let names = match hal.boot.selection.interface {
             Kind::Amd64 if has_core_counters(&cpuid) => CORE,
             Kind::Amd64 => K7,
             Kind::NetBurst => NETBURST,
             _ => INTEL,
         };
-        let global = Global::of(cpuid).filter(|_| matches!(hal.selection().interface, Kind::Amd64 | Kind::Emon));
+        let global = Global::of(cpuid).filter(|_| matches!(hal.boot.selection.interface, Kind::Amd64 | Kind::Emon));
         Self { machine, hal, global, names, log: RefCell::default(), thread, kernel: Cell::new(false) }
     }
 
@@ -312,7 +312,7 @@ impl Bench {
     }
 
     pub fn kind(&self) -> Kind {
-        self.hal.selection().interface
+        self.hal.boot.selection.interface
     }
 
     /// Returns the number of counters with a select register, which precede the fixed ones.

@@ -60,7 +60,10 @@ fn d02_versions_from_2_on_are_driven_alike_with_full_width_writes_or_without() {
         }
     }
     let none = Bench::idle(intel([leaf_a_eax(0, 4, 48, 7), 0, 0, 0]));
-    assert_eq!((none.hal.selection().interface, none.hal.selection().reason), (Kind::Default, Reason::VersionZero));
+    assert_eq!(
+        (none.hal.boot.selection.interface, none.hal.boot.selection.reason),
+        (Kind::Default, Reason::VersionZero)
+    );
     assert_eq!(none.whole_life(), []);
 }
 
@@ -126,7 +129,7 @@ fn d23_amd_counters_are_those_of_its_leaves_and_discovery_touches_no_register() 
     let version_2 = (1..=15).map(|count| (amd(true, Some(count)), count.min(6)));
     for (processor, counters) in identities.chain(made_up).chain(halves).chain(version_2) {
         let bench = Bench::idle(processor);
-        assert_eq!(bench.hal.selection().interface, Kind::Amd64);
+        assert_eq!(bench.hal.boot.selection.interface, Kind::Amd64);
         assert_eq!((bench.counters(), bench.hal.interface().width()), (counters, 48));
         assert_eq!(bench.take_log(), []);
         let life = bench.whole_life();
@@ -203,7 +206,7 @@ fn d28_without_a_pmu_the_interface_is_default_and_nothing_is_touched() {
     for identity in cpuid_dumps::all().iter().filter(|identity| identity.expected.counters == 0) {
         let name = identity.name;
         let bench = Bench::idle(processor_of(identity));
-        assert_eq!(bench.hal.selection().interface, Kind::Default, "{name}");
+        assert_eq!(bench.hal.boot.selection.interface, Kind::Default, "{name}");
         assert_eq!((bench.counters(), bench.hal.state_bytes(), bench.sources()), (0, 0, vec![]), "{name}");
         for source in (1..0x100).map(Source) {
             assert_eq!(bench.hal.state_for(source, 0, false), Err(HalError::UnknownSource(source)), "{name}");
@@ -221,7 +224,7 @@ fn d28_without_a_pmu_the_interface_is_default_and_nothing_is_touched() {
         ("intel-zero-counters", Reason::ZeroCounters),
     ] {
         let bench = Bench::idle(processor_of(cpuid_dumps::find(name).unwrap()));
-        assert_eq!(bench.hal.selection().reason, reason, "{name}");
+        assert_eq!(bench.hal.boot.selection.reason, reason, "{name}");
     }
 }
 

@@ -175,7 +175,7 @@ fn release_leaves_every_cccr_and_escr_of_its_own_clear() {
 fn where_misc_enable_says_that_nothing_can_be_monitored_no_other_register_is_touched() {
     let identity = cpuid_dumps::find("netburst-cedarmill").unwrap();
     let bench = Bench::idle(processor_of(identity));
-    assert_eq!(bench.hal.selection().interface, Kind::NetBurst);
+    assert_eq!(bench.hal.boot.selection.interface, Kind::NetBurst);
     let nothing = Bench::idle(model::Processor::new(Box::new(|_, _| [0; 4])).with_absent_msrs_ignored());
     assert!(!bench.hal.initialize(boot(&nothing)));
     bench.hal.release(boot(&nothing));

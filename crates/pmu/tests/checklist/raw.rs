@@ -47,7 +47,7 @@ fn select_of(event: RawEvent) -> u64 {
 
 /// Starts a raw event, returns its select register, and stops it.
 fn selected(name: &str, bench: &Bench, event: RawEvent) -> Result<u64, HalError> {
-    bench.hal.keep_raw(|_| false);
+    bench.hal.events.keep_raw(|_| false);
     let state = bench.hal.state_for(event.source(), 0, true)?.with_owner(1).with_user(true).with_kernel(true);
     let counter = bench.hal.reserve(ProcessorIndex::BOOT, state).unwrap();
     bench.start([counter]);
@@ -210,7 +210,7 @@ fn equal_raw_events_share_a_slot_and_unused_slots_are_reused() {
     assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
     assert_eq!(index(MAX_RAW), Err(HalError::TooManyRaw(event(MAX_RAW))));
     let kept = places[7];
-    bench.hal.keep_raw(|index| index == kept);
+    bench.hal.events.keep_raw(|index| index == kept);
     assert_eq!(index(7), Ok(kept));
     let others: Vec<_> = (300..300 + MAX_RAW - 1).map(|number| index(number).unwrap()).collect();
     assert!(!others.contains(&kept));

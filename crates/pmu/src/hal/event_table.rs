@@ -1,0 +1,129 @@
+//! What the index of an event stands for: an entry of the interface's table, or a raw event in use; and the intervals.
+//! Nothing else changes them, and who does holds the planning lock.
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+
+use super::{HalError, MAX_RAW};
+use crate::extra::Extra;
+use crate::interval::IntervalRange;
+use crate::source::{ProfileSource, RawEvent, Source, Sources};
+use crate::state::{CounterState, RawSlot, raw};
+use crate::try_boxed::try_boxed;
+
+/// The events that the state of a counter can name.
+#[derive(Debug)]
+pub struct EventTable {
+    /// Table of the interface.
+    pub(super) sources: Sources,
+    /// One interval for each entry.
+    intervals: Box<[AtomicU32]>,
+    /// Raw events in use. Their indexes follow those of the entries.
+    raw: Box<[RawSlot]>,
+    /// Number of the slots that were ever taken: the first ones.
+    raw_taken: AtomicU16,
+}
+
+impl EventTable {
+    /// Makes the table of an interface, or returns `None` if memory is low.
+    pub(super) fn new(sources: Sources) -> Option<Self> {
+        let intervals = try_boxed(sources.len(), |index| {
+            let range = sources.get(index).map_or(IntervalRange::COUNTER, |entry| IntervalRange::of(entry.source));
+            AtomicU32::new(range.default)
+        })?;
+        let raw = try_boxed(usize::from(MAX_RAW), |_| RawSlot::default())?;
+        Some(Self { sources, intervals, raw, raw_taken: AtomicU16::new(0) })
+    }
+
+    /// Returns the slots of raw events, for the counters of a processor.
+    pub(super) fn raw(&self) -> &[RawSlot] {
+        &self.raw
+    }
+
+    /// Returns the table entry of a source with its index, or an entry for a raw event, whether or not it is in use.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`].
+    pub(super) fn entry(&self, source: Source) -> Result<(u16, ProfileSource), HalError> {
+        let raw = source.raw().map(|event| (u16::MAX, ProfileSource::of_raw(event)));
+        raw.or_else(|| self.sources.find(source)).ok_or(HalError::UnknownSource(source))
+    }
+
+    /// Returns the event with this state's index.
+    #[must_use]
+    pub fn source_of(&self, state: CounterState) -> Option<ProfileSource> {
+        raw::source_of(self.sources, &self.raw, state)
+    }
+
+    /// Returns what that event needs in an extra register.
+    #[must_use]
+    pub fn extra_of(&self, state: CounterState) -> Option<Extra> {
+        raw::extra_of(self.sources, &self.raw, state)
+    }
+
+    /// Returns the interval in force of an event.
+    pub(super) fn interval(&self, index: u16) -> u32 {
+        let usual = IntervalRange::COUNTER.default;
+        self.intervals.get(usize::from(index)).map_or(usual, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// Sets that interval; returns the previous one.
+    pub(super) fn set_interval(&self, index: u16, interval: u32) -> u32 {
+        self.intervals.get(usize::from(index)).map_or(interval, |cell| cell.swap(interval, Ordering::Relaxed))
+    }
+
+    /// Frees the raw-event slots for which `is_used` returns false. Its argument is the [index](CounterState::event) of
+    /// the slot. No counter may count an event that is freed. The caller holds the planning lock.
+    ///
+    /// # IRQL
+    /// Any.
+    pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
+        for (index, slot) in self.raw_slots() {
+            if slot.event().is_some() && !is_used(index) {
+                slot.free();
+            }
+        }
+    }
+
+    /// Returns the first slots of raw events, each with the index that the state of a counter has for it.
+    fn first_raw_slots(&self, number: u16) -> impl Iterator<Item = (u16, &RawSlot)> {
+        let first = u16::try_from(self.sources.len()).unwrap_or(u16::MAX);
+        (first..).zip(self.raw.iter().take(number.into()))
+    }
+
+    /// Returns the slots of raw events that were ever taken.
+    fn raw_slots(&self) -> impl Iterator<Item = (u16, &RawSlot)> {
+        self.first_raw_slots(self.raw_taken.load(Ordering::Relaxed))
+    }
+
+    /// Returns the index of a source: of its entry, or of the slot of a raw event with the value of its extra register,
+    /// which is taken if the event has none yet.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`], [`HalError::TooManyRaw`].
+    pub(super) fn index_of(&self, source: Source, value: u64) -> Result<u16, HalError> {
+        match source.raw() {
+            Some(event) => self.index_of_raw(event, value),
+            None => self.entry(source).map(|(index, _)| index),
+        }
+    }
+
+    /// Returns the index of a raw event with the value of its extra register, or 0: that of its slot, which is taken if
+    /// the event has none yet.
+    ///
+    /// # Errors
+    /// [`HalError::TooManyRaw`].
+    fn index_of_raw(&self, event: RawEvent, value: u64) -> Result<u16, HalError> {
+        let is_it = |(_, slot): &(u16, &RawSlot)| slot.is(event, value);
+        if let Some((index, _)) = self.raw_slots().find(is_it) {
+            return Ok(index);
+        }
+        let more = self.raw_taken.load(Ordering::Relaxed).saturating_add(1);
+        let mut slots = (0_u16..).zip(self.first_raw_slots(more));
+        let free = slots.find(|(_, (_, slot))| slot.event().is_none());
+        let (number, (index, slot)) = free.ok_or_else(|| HalError::TooManyRaw(event.source()))?;
+        slot.set(event, value);
+        self.raw_taken.fetch_max(number + 1, Ordering::Relaxed);
+        Ok(index)
+    }
+}
