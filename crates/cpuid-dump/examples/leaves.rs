@@ -1,7 +1,7 @@
 //! Prints the CPUID leaves of the first processor in a dump, one line each.
 //!
 //! ```text
-//! cargo run -p cpuid-dump --example leaves -- lab/cpuid-dumps/identities.cpuid
+//! cargo run -p cpuid-dump --example leaves -- lab/machine/cpuid-dumps/identities.cpuid
 //! cpuid -1 -r | cargo run -p cpuid-dump --example leaves
 //! ```
 

@@ -14,7 +14,7 @@ use tests::{Lab, package};
 /// Show halprof at work
 #[derive(Parser)]
 struct Arguments {
-    /// Processors to show it on, by their names in lab/cpuid-dumps
+    /// Processors to show it on, by their names in lab/machine/cpuid-dumps
     #[arg(
         long = "processor",
         value_name = "NAME",

@@ -20,7 +20,7 @@ struct Arguments {
     /// Number of requests, divided equally between the processors
     #[arg(long, default_value_t = 100_000)]
     requests: u64,
-    /// Processors, by their names in lab/cpuid-dumps; all without this
+    /// Processors, by their names in lab/machine/cpuid-dumps; all without this
     #[arg(long = "identity", value_name = "NAME", value_parser = cpuid_dumps::parse_name)]
     identities: Vec<&'static CpuIdentity>,
     /// Number of threads that send requests

@@ -12,7 +12,7 @@ use tests::interrupts::{MAX_INSTRUCTIONS, Row, Scenario, Sweep, sweep};
 /// Interrupt the driver at every instruction
 #[derive(Parser)]
 struct Arguments {
-    /// The processor, by its name in lab/cpuid-dumps
+    /// The processor, by its name in lab/machine/cpuid-dumps
     #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::parse_name)]
     identity: &'static CpuIdentity,
     /// The scenarios; all by default

@@ -15,7 +15,7 @@ use tests::{Lab, package};
 /// Open a shell beside a running driver
 #[derive(Parser)]
 struct Arguments {
-    /// The processor, by its name in lab/cpuid-dumps
+    /// The processor, by its name in lab/machine/cpuid-dumps
     #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::parse_name)]
     processor: &'static CpuIdentity,
     /// Run this instead of a shell

@@ -24,7 +24,7 @@ const BOTH: u64 = 0x43_00C0;
 /// The event that the program executes.
 const EVENT: u16 = 0xC0;
 
-/// Reads an MSR on the current processor; see `lab/faulty-driver/src/lib.rs`.
+/// Reads an MSR on the current processor; see `lab/bench/faulty-driver/src/lib.rs`.
 const READ: u32 = code(0x80B);
 
 /// ERROR_ACCESS_DENIED.

@@ -14,7 +14,7 @@ use zip::ZipArchive;
 const MAX_BYTES: usize = 500_000;
 
 fn corpora() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/corpus")
 }
 
 /// Returns the inputs of a corpus, with their names.

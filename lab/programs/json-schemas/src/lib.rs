@@ -26,7 +26,7 @@ pub fn path(schema: &str) -> PathBuf {
 
 fn path_in(folder: Option<PathBuf>, schema: &str) -> PathBuf {
     let name = schema.trim_start_matches("halprof.").replace('/', "-");
-    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas"));
+    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/schemas"));
     folder.join(format!("{name}.json"))
 }
 
