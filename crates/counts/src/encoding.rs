@@ -365,7 +365,7 @@ impl<C: Cpuid> Core<'_, C> {
         let capabilities = PmuCapabilities::of(self.cpu);
         let is_emon = hal.boot.selection.interface == Kind::Emon;
         let request = vendor_event::request(event, value);
-        let encoded = request.as_ref().ok().copied().filter(|encoded| Source(encoded.source).raw().is_some());
+        let encoded = request.as_ref().ok().copied().filter(|encoded| Source(encoded.source).is_raw());
         let known = encoded.and_then(|encoded| hal.source_information(Source(encoded.source)).ok());
         let (extra, refusal) = encoded.map_or((None, None), |encoded| registered(encoded, hal));
         let general = if is_emon {

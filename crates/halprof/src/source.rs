@@ -174,7 +174,7 @@ impl From<Event> for SourceInfo {
 }
 
 fn name(record: &SourceRecord) -> String {
-    if pmu::Source(record.source).raw().is_some() {
+    if pmu::Source(record.source).is_raw() {
         return Notation(Event::of(record.source)).to_string();
     }
     let name = record.name();
@@ -239,7 +239,7 @@ impl Sources {
     /// Returns the source of an event; `None` if the driver does not list its number.
     #[must_use]
     pub fn of_event(&self, event: Event) -> Option<SourceInfo> {
-        if pmu::Source(event.source).raw().is_some() {
+        if pmu::Source(event.source).is_raw() {
             return Some(SourceInfo::from(event));
         }
         // Two interfaces can use the same number: the supported source is preferred.
@@ -286,7 +286,7 @@ impl Sources {
         if event.source == BRANCHES {
             return BRANCHES_NAME.to_owned();
         }
-        if pmu::Source(event.source).raw().is_some() {
+        if pmu::Source(event.source).is_raw() {
             return self.remembered(event).unwrap_or_else(|| Notation(*event).to_string());
         }
         self.of_event(*event).map_or_else(|| number_as_name(event.source), |source| source.name)

@@ -19,6 +19,12 @@ impl Source {
         u32::try_from(self.0).ok()
     }
 
+    /// Returns whether it is a raw event.
+    #[must_use]
+    pub const fn is_raw(self) -> bool {
+        self.raw().is_some()
+    }
+
     /// Returns the raw event, or `None` for the number of a source and for bits that are no event.
     #[must_use]
     pub const fn raw(self) -> Option<RawEvent> {

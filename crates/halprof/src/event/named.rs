@@ -181,7 +181,7 @@ fn request_in(event: &VendorEvent, value: Option<Extra>, modes: u32) -> Result<E
 }
 
 fn is_raw(event: &Event) -> bool {
-    Source(event.source).raw().is_some()
+    Source(event.source).is_raw()
 }
 
 /// Returns the source of an event of the maker, and remembers its name.

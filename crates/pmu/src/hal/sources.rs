@@ -34,7 +34,7 @@ impl<E> Hal<E> {
         source: ProfileSource,
     ) -> SourceInformation {
         let range = IntervalRange::of(source.source);
-        let is_refused = source.source.raw().is_some() && support != Support::Supported;
+        let is_refused = source.source.is_raw() && support != Support::Supported;
         let counters = if source.source == Source::TIME || is_refused {
             CounterSet::NONE
         } else {
@@ -80,7 +80,7 @@ impl<E> Hal<E> {
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoInterval`] for a raw event.
     pub fn set_interval(&self, source: Source, wanted: u32) -> Result<(u32, u32), HalError> {
         self.startable(source)?;
-        if source.raw().is_some() {
+        if source.is_raw() {
             return Err(HalError::NoInterval(source));
         }
         let interval = IntervalRange::of(source).clamp(wanted);

@@ -253,7 +253,7 @@ impl ProfileInterface for Emon {
         let is_complete =
             matches!(self.capabilities.microarchitecture(), Microarchitecture::Core | Microarchitecture::Core2);
         let is_unit = self.unit_counter(source).is_some();
-        if source.source.raw().is_none() || is_complete || is_unit || self.class(source).is_some() {
+        if !source.source.is_raw() || is_complete || is_unit || self.class(source).is_some() {
             Listing::Known
         } else {
             Listing::Unlisted

@@ -97,7 +97,7 @@ impl Microarchitecture {
             return None;
         }
         let named = (select.event_select(), select.umask());
-        let other = || form(other_encoding(named)).filter(|_| source.source.raw().is_none());
+        let other = || form(other_encoding(named)).filter(|_| !source.source.is_raw());
         form(named).or_else(other)
     }
 
