@@ -13,7 +13,7 @@ impl<T> Boxed<T> {
     /// Moves the value to the heap, or returns `None` if memory is low.
     pub fn new(value: T) -> Option<Self> {
         let mut memory = try_reserved(1)?;
-        // As in `pmu::try_boxed`: comparisons that leave no path to a panic.
+        // As in `pmu::try_vec`: comparisons that leave no path to a panic.
         if memory.len() < memory.capacity() {
             memory.push(value);
         }

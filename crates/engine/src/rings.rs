@@ -127,15 +127,13 @@ impl Rings {
     pub fn write(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
         let count = self.each.len();
         let mut written = 0;
-        for turn in 0..count {
-            let index = (self.next + turn) % count;
-            if let Some(ring) = self.each.get_mut(index) {
-                written += ring.write(now, reply);
-                if reply.room::<SampleRecord>() == 0 {
-                    // The next request begins with the next ring: this one may always fill a whole reply.
-                    self.next = (index + 1) % count;
-                    return written;
-                }
+        for _ in 0..count {
+            let Some(ring) = self.each.get_mut(self.next) else { break };
+            written += ring.write(now, reply);
+            // The next request begins with the next ring: this one may always fill a whole reply.
+            self.next = if self.next + 1 < count { self.next + 1 } else { 0 };
+            if reply.room::<SampleRecord>() == 0 {
+                break;
             }
         }
         written

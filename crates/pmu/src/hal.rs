@@ -25,7 +25,7 @@ mod reservation;
 mod sleep;
 mod sources;
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 pub use boot::BootProcessor;
 pub use error::{HalError, MAX_RAW};
@@ -123,7 +123,7 @@ impl<E: Default> Hal<E> {
         options: Options,
         maximum_processors: u32,
         most_counters: u8,
-        allocate: impl FnOnce(u32, u8) -> Option<Box<[CounterCell]>>,
+        allocate: impl FnOnce(u32, u8) -> Option<Vec<CounterCell>>,
     ) -> Result<Self, HalError> {
         let boot = BootProcessor::of(cpu, options);
         let cells_per_cpu = boot.interface.indexes().max(most_counters).min(CounterSet::MOST);

@@ -51,7 +51,7 @@ pub mod selection;
 pub mod source;
 pub mod state;
 mod topology;
-mod try_boxed;
+mod try_vec;
 
 pub use core_type::CoreType;
 pub use cpu::{Cpu, Cpuid, Msr};
@@ -64,4 +64,4 @@ pub use interface::{Interface, Kind, ProfileInterface, Support};
 pub use per_cpu::PerCpu;
 pub use selection::{Options, Reason, Selection};
 pub use source::{ProfileSource, Source};
-pub use try_boxed::{try_boxed, try_reserved};
+pub use try_vec::{try_reserved, try_vec};

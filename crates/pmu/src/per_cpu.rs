@@ -12,13 +12,11 @@ pub struct PerCpu<E> {
     extension: E,
 }
 
-impl<E: Default> PerCpu<E> {
-    /// Makes the state of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
-    pub(crate) fn new(capabilities: u64) -> Self {
+impl<E: Default> Default for PerCpu<E> {
+    #[inline]
+    fn default() -> Self {
         // A constant, so that it is not built on the stack beside its place.
-        let made = Self { pmu: const { PerCpuPmu::new() }, extension: E::default() };
-        made.pmu.snapshot.set_capabilities(capabilities);
-        made
+        Self { pmu: const { PerCpuPmu::new() }, extension: E::default() }
     }
 }
 

@@ -4,7 +4,7 @@
 //! The states of a processor are written by the thread that holds the engine's lock, or by the processor itself at
 //! PROFILE_LEVEL. Each state is one atomic word, so readers always see a consistent state.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
@@ -30,7 +30,7 @@ pub use crate::counter_set::{CounterSet, mask};
 use crate::disturbance::Disturbances;
 use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Sources};
-use crate::try_boxed::try_boxed;
+use crate::try_vec::try_vec;
 
 /// State of a counter. All zero: free.
 #[bitfield(u64)]
@@ -165,9 +165,9 @@ impl CounterCell {
 
 /// Allocates `counters` default values for each of `processors`, or returns `None` if memory is low.
 #[must_use]
-pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Box<[T]>> {
+pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Vec<T>> {
     let cells = (processors as usize).checked_mul(usize::from(counters))?;
-    try_boxed(cells, |_| T::default())
+    try_vec(cells, |_| T::default())
 }
 
 /// The active counters of one processor: a copy of information from the states, so that an interrupt need not read them
@@ -200,10 +200,13 @@ impl ActiveCell {
     /// # IRQL
     /// PROFILE_LEVEL on the processor.
     pub fn update(&self, cells: &[CounterCell]) {
-        let of = |wanted: fn(CounterState) -> bool| -> CounterSet {
-            (0..).zip(cells).filter(|(_, cell)| wanted(cell.load())).map(|(counter, _)| counter).collect()
-        };
-        let (all, interrupting) = (of(|state| state.active()), of(|state| state.active() && state.interrupts()));
+        let (mut all, mut interrupting) = (CounterSet::NONE, CounterSet::NONE);
+        for (counter, state) in (0..).zip(cells.iter().map(CounterCell::load)).filter(|(_, state)| state.active()) {
+            all = all.with(counter);
+            if state.interrupts() {
+                interrupting = interrupting.with(counter);
+            }
+        }
         self.0.store(u64::from(all.bits()) | u64::from(interrupting.bits()) << 32, Ordering::Relaxed);
     }
 }

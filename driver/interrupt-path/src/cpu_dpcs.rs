@@ -1,12 +1,12 @@
 //! A deferred procedure call for each processor, which that processor queues itself.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use pmu::{ProcessorIndex, try_boxed};
+use pmu::{ProcessorIndex, try_vec};
 use wdk_sys::ntddk::{KeInitializeDpc, KeInsertQueueDpc, KeSetImportanceDpc};
 use wdk_sys::{_KDPC, _KDPC_IMPORTANCE, KDPC, PVOID};
 
@@ -26,7 +26,7 @@ static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(ptr::null_mut());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Guard: the DPCs of the processors, which [`queue`] queues. There is one value at a time.
-pub struct CpuDpcs(Box<[Object]>);
+pub struct CpuDpcs(Vec<Object>);
 
 // SAFETY: kernel objects belong to no thread
 unsafe impl Send for CpuDpcs {}
@@ -38,7 +38,7 @@ impl CpuDpcs {
     /// # IRQL
     /// At most DISPATCH_LEVEL.
     pub fn new(most: u32, work: fn()) -> Option<Self> {
-        let mut objects = try_boxed(most as usize, |_| Object { dpc: UnsafeCell::new(MaybeUninit::zeroed()), work })?;
+        let mut objects = try_vec(most as usize, |_| Object { dpc: UnsafeCell::new(MaybeUninit::zeroed()), work })?;
         for object in &*objects {
             let context = ptr::from_ref(object).cast_mut().cast();
             // SAFETY: non-paged memory, which does not move again, and not queued; `run` expects an `Object`
@@ -61,7 +61,7 @@ impl Drop for CpuDpcs {
     fn drop(&mut self) {
         OBJECTS.store(ptr::null_mut(), Ordering::Release);
         dpc::flush();
-        self.0 = Box::default();
+        self.0 = Vec::new();
     }
 }
 

@@ -2,14 +2,15 @@
 //! shadowing.
 
 use core::ffi::c_void;
+use core::mem::ManuallyDrop;
 use core::sync::atomic::AtomicU64;
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
 use interrupt_path::control_area::area_of;
-use pmu::{ProcessorIndex, try_boxed};
+use pmu::{ProcessorIndex, try_vec};
 use wdk_sys::ntddk::RtlGetVersion;
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
 
@@ -104,9 +105,8 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
         return Err(STATUS_INVALID_PARAMETER);
     }
     if !place.is_of_kernel() {
-        let words = core::ptr::slice_from_raw_parts_mut(words, MAX_WORDS);
-        // SAFETY: allocated by `zeros` with this length, and freed once
-        drop(unsafe { Box::from_raw(words) });
+        // SAFETY: `zeros` made a vector of this length and capacity, and it is freed once
+        drop(unsafe { Vec::from_raw_parts(words, MAX_WORDS, MAX_WORDS) });
         return Ok(());
     }
     let mut freed = Err(STATUS_INSUFFICIENT_RESOURCES);
@@ -167,8 +167,8 @@ fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU6
 
 /// Allocates a zeroed area from the pool, or returns `None` if memory is low.
 fn zeros() -> Option<*mut AtomicU64> {
-    let words = try_boxed(MAX_WORDS, |_| AtomicU64::new(0))?;
-    Some(Box::into_raw(words).cast())
+    let words = try_vec(MAX_WORDS, |_| AtomicU64::new(0)).filter(|words| words.capacity() == MAX_WORDS)?;
+    Some(ManuallyDrop::new(words).as_mut_ptr())
 }
 
 /// Returns the build number of Windows.

@@ -1,6 +1,6 @@
 //! Calls on chosen processors, by DPCs that are bound to them. Other processors are not interrupted.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -8,7 +8,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use interrupt_path::dpc;
-use pmu::{ProcessorIndex, try_boxed};
+use pmu::{ProcessorIndex, try_vec};
 use protocol::ProcessorSet;
 use wdk_sys::ntddk::{
     KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeEvent, KeInsertQueueDpc, KeSetEvent,
@@ -51,7 +51,7 @@ impl End {
 
 /// A DPC for each possible processor. There is one value, which one thread uses at a time: it is not `Sync`.
 pub struct TargetedCalls {
-    dpcs: Box<[DpcObject]>,
+    dpcs: Vec<DpcObject>,
     one_thread: PhantomData<*const ()>,
 }
 
@@ -67,7 +67,7 @@ impl TargetedCalls {
         // SAFETY: a static is in non-paged memory, and no thread waits for the event yet
         unsafe { KeInitializeEvent(END.event(), _EVENT_TYPE::SynchronizationEvent, 0) };
         let most = processors::maximum() as usize;
-        let dpcs = try_boxed(most, |_| DpcObject(UnsafeCell::new(MaybeUninit::zeroed())))?;
+        let dpcs = try_vec(most, |_| DpcObject(UnsafeCell::new(MaybeUninit::zeroed())))?;
         Some(Self { dpcs, one_thread: PhantomData })
     }
 

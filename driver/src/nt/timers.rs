@@ -1,13 +1,13 @@
 //! Periodic timers, one per processor, that call a function.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use interrupt_path::dpc;
-use pmu::{ProcessorIndex, try_boxed};
+use pmu::{ProcessorIndex, try_vec};
 use protocol::ProcessorSet;
 use wdk_sys::ntddk::{
     ExSetTimerResolution, KeCancelTimer, KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeTimerEx,
@@ -110,7 +110,7 @@ unsafe extern "C" fn expired<S>(_dpc: *mut _KDPC, context: *mut c_void, _argumen
 /// The timers of all processors.
 pub struct Timers<S> {
     /// One entry for each possible processor.
-    timers: Box<[Timer<S>]>,
+    timers: Vec<Timer<S>>,
     /// The interval of the timers that run, or 0 if none has run yet.
     interval: AtomicU32,
 }
@@ -127,7 +127,7 @@ impl<S: Default> Timers<S> {
     /// At most DISPATCH_LEVEL.
     pub fn new(work: fn(&S)) -> Option<Self> {
         let most = processors::maximum() as usize;
-        let timers = Self { timers: try_boxed(most, |_| Timer::new(work))?, interval: AtomicU32::new(0) };
+        let timers = Self { timers: try_vec(most, |_| Timer::new(work))?, interval: AtomicU32::new(0) };
         ProcessorIndex::first(processors::active()).all(|processor| timers.adopt(processor)).then_some(timers)
     }
 

@@ -60,7 +60,7 @@ const ROUTINES: [(&str, &str); 5] = [
 const TARGETS: &[(&str, &[&str])] = &[
     ("pmu::placement::assign(", PLACEMENT),
     ("pmu::first_access::FirstAccess::noted<", NOTES),
-    ("core::ptr::drop_in_place<", &["halprof::nt::node_pool::free("]),
+    ("sample_ring::memory::", &["halprof::nt::node_pool::free("]),
     ("engine::plan::Planner::add_ring<", &["halprof::nt::node_pool::free("]),
     ("core::fmt::write(", &["core::fmt::num::", WRITE_STR, WRITE_CHAR]),
     ("core::fmt::num::", &[WRITE_STR, WRITE_CHAR]),

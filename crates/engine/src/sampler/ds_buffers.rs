@@ -3,7 +3,7 @@
 //! Only that processor accesses it, at PROFILE_LEVEL. Both the processor and this code write the buffers. A record is
 //! data from the hardware: it is never used as an index or an address without a check.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::Buffer;
@@ -18,7 +18,7 @@ use x86_defs::intel::debug_store::bts::{BtsFlags, BtsRecord};
 use super::subscriptions::Subscriber;
 
 /// Words that the processor writes.
-type Words = Box<[AtomicU64]>;
+type Words = Vec<AtomicU64>;
 
 /// Words of a branch record.
 const BRANCH_WORDS: u8 = 3;

@@ -100,8 +100,9 @@ pub struct PerCpuSampling {
 }
 
 impl Default for PerCpuSampling {
-    /// A constant, so that its parts are not built on the stack beside it.
+    /// A constant, so that its parts are not built on the stack beside it, nor the whole beside its place.
     #[cfg(not(loom))]
+    #[inline]
     fn default() -> Self {
         const { Self::new() }
     }

@@ -1,12 +1,12 @@
 //! What the processors own: the states of their counters, and the rest in [`PerCpu`]. A processor changes its own at
 //! PROFILE_LEVEL; whoever holds the planning lock changes the states of counters that do not run.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use crate::current_cpu::ProcessorIndex;
 use crate::per_cpu::PerCpu;
 use crate::state::{CounterCell, CpuCounters, PerCpuPmu, RawSlot};
-use crate::try_boxed::try_boxed;
+use crate::try_vec::try_vec;
 
 /// All processors, in their order.
 #[derive(Debug)]
@@ -14,20 +14,23 @@ pub(super) struct Cpus<E> {
     /// Cells for each processor: the number of counters of the processor that has most.
     cells_per_cpu: usize,
     /// Cells of all processors. `None` if memory was short.
-    states: Option<Box<[CounterCell]>>,
-    each: Box<[PerCpu<E>]>,
+    states: Option<Vec<CounterCell>>,
+    each: Vec<PerCpu<E>>,
 }
 
 impl<E: Default> Cpus<E> {
     /// Makes processors with these [`Interface::capabilities`](crate::Interface::capabilities), or returns `None` if
     /// memory is low.
+    // Never inlined: the caller would have one processor on its stack all the time.
+    #[inline(never)]
     pub(super) fn new(
         count: u32,
         capabilities: u64,
         cells_per_cpu: u8,
-        states: Option<Box<[CounterCell]>>,
+        states: Option<Vec<CounterCell>>,
     ) -> Option<Self> {
-        let each = try_boxed(count as usize, |_| PerCpu::new(capabilities))?;
+        let each = try_vec(count as usize, |_| PerCpu::<E>::default())?;
+        each.iter().for_each(|per_cpu| per_cpu.pmu.snapshot.set_capabilities(capabilities));
         Some(Self { cells_per_cpu: cells_per_cpu.into(), states, each })
     }
 }

@@ -1,7 +1,7 @@
 //! What the index of an event stands for: an entry of the interface's table, or a raw event in use; and the intervals.
 //! Nothing else changes them, and who does holds the planning lock.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::{HalError, MAX_RAW};
@@ -9,7 +9,7 @@ use crate::extra::Extra;
 use crate::interval::IntervalRange;
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
 use crate::state::{CounterState, RawSlot, raw};
-use crate::try_boxed::try_boxed;
+use crate::try_vec::try_vec;
 
 /// The events that the state of a counter can name.
 #[derive(Debug)]
@@ -17,9 +17,9 @@ pub struct EventTable {
     /// Table of the interface.
     pub(super) sources: Sources,
     /// One interval for each entry.
-    intervals: Box<[AtomicU32]>,
+    intervals: Vec<AtomicU32>,
     /// Raw events in use. Their indexes follow those of the entries.
-    raw: Box<[RawSlot]>,
+    raw: Vec<RawSlot>,
     /// Number of the slots that were ever taken: the first ones.
     raw_taken: AtomicU16,
 }
@@ -27,11 +27,11 @@ pub struct EventTable {
 impl EventTable {
     /// Makes the table of an interface, or returns `None` if memory is low.
     pub(super) fn new(sources: Sources) -> Option<Self> {
-        let intervals = try_boxed(sources.len(), |index| {
+        let intervals = try_vec(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |entry| IntervalRange::of(entry.source));
             AtomicU32::new(range.default)
         })?;
-        let raw = try_boxed(usize::from(MAX_RAW), |_| RawSlot::default())?;
+        let raw = try_vec(usize::from(MAX_RAW), |_| RawSlot::default())?;
         Some(Self { sources, intervals, raw, raw_taken: AtomicU16::new(0) })
     }
 

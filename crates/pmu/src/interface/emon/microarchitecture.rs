@@ -96,9 +96,9 @@ impl Microarchitecture {
         Self::by_signature(signature, || None) == Self::Unknown
     }
 
-    fn by_signature(signature: Signature, efficient_core: impl FnOnce() -> Option<Leaf1AEax>) -> Self {
+    fn by_signature(signature: Signature, efficient_core: impl Fn() -> Option<Leaf1AEax>) -> Self {
         use IntelProcessor as P;
-        let either = |performance, efficient: fn(Leaf1AEax) -> Self| efficient_core().map_or(performance, efficient);
+        let either = |performance, efficient| if efficient_core().is_some() { efficient } else { performance };
         match IntelProcessor::of(signature) {
             None | Some(P::Pentium | P::P6 | P::NetBurst) => Self::Unknown,
             Some(P::Yonah) => Self::Core,
@@ -112,15 +112,16 @@ impl Microarchitecture {
             Some(P::Skylake) => Self::Skylake,
             Some(P::IceLake) => Self::IceLake,
             Some(P::SapphireRapids) => Self::GoldenCove,
-            Some(P::AlderLake) => either(Self::GoldenCove, |_| Self::Gracemont),
-            Some(P::MeteorLake) => either(Self::GoldenCove, |_| Self::Crestmont),
-            Some(P::LunarLake) => either(Self::LionCove, |_| Self::Skymont),
-            Some(P::ArrowLakeH) => either(Self::LionCove, |core| match core.native_model() {
-                NATIVE_CRESTMONT => Self::Crestmont,
-                _ => Self::Skymont,
-            }),
-            Some(P::PantherLake) => either(Self::CougarCove, |_| Self::Darkmont),
-            Some(P::NovaLake) => either(Self::CoyoteCove, |_| Self::ArcticWolf),
+            Some(P::AlderLake) => either(Self::GoldenCove, Self::Gracemont),
+            Some(P::MeteorLake) => either(Self::GoldenCove, Self::Crestmont),
+            Some(P::LunarLake) => either(Self::LionCove, Self::Skymont),
+            Some(P::ArrowLakeH) => match efficient_core().map(|core| core.native_model()) {
+                None => Self::LionCove,
+                Some(NATIVE_CRESTMONT) => Self::Crestmont,
+                Some(_) => Self::Skymont,
+            },
+            Some(P::PantherLake) => either(Self::CougarCove, Self::Darkmont),
+            Some(P::NovaLake) => either(Self::CoyoteCove, Self::ArcticWolf),
             Some(P::Bonnell) => Self::Bonnell,
             Some(P::Silvermont) => Self::Silvermont,
             Some(P::KnightsLanding) => Self::KnightsLanding,
