@@ -16,8 +16,8 @@
 //! | hyper, rustls | requests to the agent | no: tokio ends the task of the connection, and nothing else |
 //!
 //! The readers of recordings, CPUID dumps, perf maps, events and expressions are no libraries of others. They contain
-//! no code that panics, which the lints demand, and are fuzzed (`lab/random/fuzz-laws`), as zstd and serde_json are with
-//! them.
+//! no code that panics, which the lints demand, and are fuzzed (`lab/random/fuzz-laws`), as zstd and serde_json are
+//! with them.
 
 use std::any::Any;
 use std::cell::Cell;

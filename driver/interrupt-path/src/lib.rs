@@ -2,8 +2,9 @@
 //! calls.
 //!
 //! It is a crate of its own because a crate has one level of optimization, and code that is generic over the processor
-//! is compiled in the crate that uses it. The rest of the driver, with `engine` and `pmu`, is compiled for size (profile
-//! `driver` in the workspace's `Cargo.toml`); this crate, and with it what the handler calls for each sample, for speed.
+//! is compiled in the crate that uses it. The rest of the driver, with `engine` and `pmu`, is compiled for size
+//! (profile `driver` in the workspace's `Cargo.toml`); this crate, and with it what the handler calls for each sample,
+//! for speed.
 
 #![no_std]
 #![expect(

@@ -10,8 +10,9 @@ use crate::state::{CounterSet, CounterState, upper_of};
 
 impl<E> Hal<E> {
     /// Returns the state of a counter for a source, with an interrupt after every interval in force or without. The
-    /// caller adds the modes and the owner. A raw event takes a slot until [`keep_raw`](super::EventTable::keep_raw) frees it;
-    /// `value` is that of its extra register, or 0 without one. The caller holds the planning lock.
+    /// caller adds the modes and the owner. A raw event takes a slot until
+    /// [`keep_raw`](super::EventTable::keep_raw) frees it; `value` is that of its extra register, or 0 without one. The
+    /// caller holds the planning lock.
     ///
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime,
