@@ -202,6 +202,10 @@ impl<E> Hal<E> {
     /// HAL function.
     #[inline]
     fn find(&self, processor: ProcessorIndex) -> Option<CpuCounters<'_>> {
-        self.cpus.counters(processor, self.events.raw())
+        let pmu = self.pmu(processor)?;
+        Some(match self.cpus.states(processor) {
+            Some(cells) => CpuCounters { cells, active: pmu.active(), pmu, raw: self.events.raw() },
+            None => CpuCounters { pmu, ..CpuCounters::default() },
+        })
     }
 }

@@ -5,16 +5,17 @@ use alloc::vec::Vec;
 
 use crate::current_cpu::ProcessorIndex;
 use crate::per_cpu::PerCpu;
-use crate::state::{CounterCell, CpuCounters, PerCpuPmu, RawSlot};
+use crate::state::{CounterCell, PerCpuPmu};
 use crate::try_vec::try_vec;
 
 /// All processors, in their order.
 #[derive(Debug)]
 pub(super) struct Cpus<E> {
     /// Cells for each processor: the number of counters of the processor that has most.
-    cells_per_cpu: usize,
-    /// Cells of all processors. `None` if memory was short.
-    states: Option<Vec<CounterCell>>,
+    cells_per_cpu: u8,
+    /// Cells of all processors. There are none if memory was short.
+    states: Vec<CounterCell>,
+    is_stateless: bool,
     each: Vec<PerCpu<E>>,
 }
 
@@ -31,19 +32,20 @@ impl<E: Default> Cpus<E> {
     ) -> Option<Self> {
         let each = try_vec(count as usize, |_| PerCpu::<E>::default())?;
         each.iter().for_each(|per_cpu| per_cpu.pmu.snapshot.set_capabilities(capabilities));
-        Some(Self { cells_per_cpu: cells_per_cpu.into(), states, each })
+        let is_stateless = states.is_none();
+        Some(Self { cells_per_cpu, states: states.unwrap_or_default(), is_stateless, each })
     }
 }
 
 impl<E> Cpus<E> {
     /// Returns whether memory was short for the states.
     pub(super) const fn is_stateless(&self) -> bool {
-        self.states.is_none()
+        self.is_stateless
     }
 
     /// Returns the bytes of the states.
     pub(super) fn state_bytes(&self) -> usize {
-        size_of_val(self.states.as_deref().unwrap_or_default())
+        size_of_val(&*self.states)
     }
 
     /// Iterates over what each processor owns.
@@ -63,15 +65,11 @@ impl<E> Cpus<E> {
         self.get(processor).map(|per_cpu| &per_cpu.pmu)
     }
 
-    /// Returns the counters of a processor with its PMU state, or `None` if it does not exist. There are no counters if
-    /// memory was short for their states.
+    /// Returns the states of the counters of a processor. `None` if it does not exist, or memory was short.
     #[inline]
-    pub(super) fn counters<'a>(&'a self, processor: ProcessorIndex, raw: &'a [RawSlot]) -> Option<CpuCounters<'a>> {
-        let pmu = self.pmu(processor)?;
-        let begin = processor.as_usize() * self.cells_per_cpu;
-        Some(match self.states.as_deref().and_then(|states| states.get(begin..begin + self.cells_per_cpu)) {
-            Some(cells) => CpuCounters { cells, active: pmu.active(), pmu, raw },
-            None => CpuCounters { pmu, ..CpuCounters::default() },
-        })
+    pub(super) fn states(&self, processor: ProcessorIndex) -> Option<&[CounterCell]> {
+        let cells_per_cpu = usize::from(self.cells_per_cpu);
+        let begin = processor.as_usize() * cells_per_cpu;
+        self.states.get(begin..begin + cells_per_cpu)
     }
 }

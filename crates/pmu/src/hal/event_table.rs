@@ -36,6 +36,7 @@ impl EventTable {
     }
 
     /// Returns the slots of raw events, for the counters of a processor.
+    #[inline]
     pub(super) fn raw(&self) -> &[RawSlot] {
         &self.raw
     }
