@@ -31,7 +31,9 @@ impl<E: Default> Cpus<E> {
         states: Option<Vec<CounterCell>>,
     ) -> Option<Self> {
         let each = try_vec(count as usize, |_| PerCpu::<E>::default())?;
-        each.iter().for_each(|per_cpu| per_cpu.pmu.snapshot.set_capabilities(capabilities));
+        for per_cpu in &each {
+            per_cpu.pmu.snapshot.set_capabilities(capabilities);
+        }
         let is_stateless = states.is_none();
         Some(Self { cells_per_cpu, states: states.unwrap_or_default(), is_stateless, each })
     }
