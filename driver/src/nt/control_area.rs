@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use core::mem::ManuallyDrop;
 use core::sync::atomic::AtomicU64;
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 
 use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
@@ -105,8 +105,9 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
         return Err(STATUS_INVALID_PARAMETER);
     }
     if !place.is_of_kernel() {
-        // SAFETY: `zeros` made a vector of this length and capacity, and it is freed once
-        drop(unsafe { Vec::from_raw_parts(words, MAX_WORDS, MAX_WORDS) });
+        let words = core::ptr::slice_from_raw_parts_mut(words, MAX_WORDS);
+        // SAFETY: `zeros` allocated exactly these words, and they are freed once
+        drop(unsafe { Box::from_raw(words) });
         return Ok(());
     }
     let mut freed = Err(STATUS_INSUFFICIENT_RESOURCES);
