@@ -27,6 +27,7 @@ mod verb;
 use std::io;
 use std::process;
 
+use agent_arguments::color::ColorArgs;
 use agent_arguments::{AgentVerb, HELP};
 use clap::Parser;
 use halprof::event::event_cache::EventCache;
@@ -41,7 +42,7 @@ struct Cli {
     #[command(subcommand)]
     verb: AgentVerb,
     #[command(flatten)]
-    color: colorchoice_clap::Color,
+    color: ColorArgs,
 }
 
 fn main() {

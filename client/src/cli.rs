@@ -97,7 +97,7 @@ pub struct Cli {
     pub verb: Verb,
     /// When output has colors.
     #[command(flatten)]
-    pub color: colorchoice_clap::Color,
+    pub color: agent_arguments::color::ColorArgs,
 }
 
 /// The verbs of the client.

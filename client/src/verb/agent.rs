@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use agent_arguments::AgentVerb;
-use anstream::ColorChoice;
+use agent_arguments::color::ColorArgs;
 use system::AGENT_PROGRAM;
 use terminal::context::Context;
 use thiserror::Error as ThisError;
@@ -47,12 +47,7 @@ pub fn run(verb: &AgentVerb, context: &mut Context) -> Result<i32, Error> {
 }
 
 fn hand_on(program: &Path, verb: &AgentVerb) -> Result<i32, NoAgent> {
-    let color = match ColorChoice::global() {
-        ColorChoice::Auto => "auto",
-        ColorChoice::Always | ColorChoice::AlwaysAnsi => "always",
-        ColorChoice::Never => "never",
-    };
-    let ran = Command::new(program).args(["--color", color]).args(verb.words()).status();
+    let ran = Command::new(program).args(ColorArgs::global_words()).args(verb.words()).status();
     let status = ran.map_err(|cause| NoAgent { path: program.to_owned(), cause })?;
     Ok(status.code().unwrap_or(Exit::Failure.code()))
 }

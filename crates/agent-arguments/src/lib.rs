@@ -1,5 +1,7 @@
 //! The arguments of the agent: `halprof-agent` parses them, and `client agent` hands them on.
 
+pub mod color;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 

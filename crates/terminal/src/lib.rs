@@ -8,3 +8,4 @@ pub mod format;
 pub mod id;
 pub mod output;
 pub mod read_progress;
+pub mod status_line;

@@ -3,46 +3,59 @@
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-/// Bytes that were read, of how many, and the time that is left.
-const LINE: &str = "read {bytes} of {total_bytes}, {eta} left";
+use crate::status_line::StatusLine;
 
 /// Time after which the progress is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+const MIB: f64 = 1024.0 * 1024.0;
 
 /// Reads, and shows how far it is on standard error once that takes longer than a second. The line is updated in place,
 /// and removed when dropped.
 pub struct ReadProgress<R> {
     input: R,
-    bar: ProgressBar,
+    position: u64,
+    length: u64,
     begun: Instant,
-    /// What shows the line, until it does.
-    target: Option<fn() -> ProgressDrawTarget>,
+    /// Time and position of the last seek. Only what follows tells the speed.
+    sought: (Instant, u64),
+    is_watched: bool,
+    line: Option<StatusLine>,
 }
 
 impl<R> ReadProgress<R> {
     /// Reads `length` bytes of `input`. The progress is only shown if standard error is a terminal and `is_watched`:
     /// the verb must not write to the terminal meanwhile.
     pub fn new(input: R, length: u64, is_watched: bool) -> Self {
-        let is_shown = is_watched && io::stderr().is_terminal();
-        Self::on(input, length, is_shown.then_some(ProgressDrawTarget::stderr))
+        let is_watched = is_watched && io::stderr().is_terminal();
+        let begun = Instant::now();
+        Self { input, position: 0, length, begun, sought: (begun, 0), is_watched, line: None }
     }
 
-    fn on(input: R, length: u64, target: Option<fn() -> ProgressDrawTarget>) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template(LINE);
-        let bar = style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style));
-        Self { input, bar, begun: Instant::now(), target }
+    fn is_due(&self) -> bool {
+        self.is_watched && self.begun.elapsed() >= PATIENCE
     }
+
+    fn show(&mut self) {
+        let (sought, start) = self.sought;
+        let line = self.line.get_or_insert_with(StatusLine::on_stderr);
+        line.show(|| text(self.position, self.length, self.position.saturating_sub(start), sought.elapsed()));
+    }
+}
+
+/// Returns the line at `position` of `length` bytes, after `read` bytes have taken `elapsed`.
+#[expect(clippy::cast_precision_loss, reason = "only a few digits are shown")]
+fn text(position: u64, length: u64, read: u64, elapsed: Duration) -> String {
+    let left = length.saturating_sub(position) as f64 * elapsed.as_secs_f64() / read.max(1) as f64;
+    format!("read {:.1} of {:.1} MiB, {left:.0} s left", position as f64 / MIB, length as f64 / MIB)
 }
 
 impl<R: Read> Read for ReadProgress<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let length = self.input.read(bytes)?;
-        self.bar.inc(length as u64);
-        if let Some(target) = self.target.take_if(|_| self.begun.elapsed() >= PATIENCE) {
-            self.bar.set_draw_target(target());
+        self.position += length as u64;
+        if self.is_due() {
+            self.show();
         }
         Ok(length)
     }
@@ -50,42 +63,39 @@ impl<R: Read> Read for ReadProgress<R> {
 
 impl<R: Seek> Seek for ReadProgress<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = self.input.seek(to)?;
-        self.bar.set_position(position);
-        Ok(position)
-    }
-}
-
-impl<R> Drop for ReadProgress<R> {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.position = self.input.seek(to)?;
+        self.sought = (Instant::now(), self.position);
+        Ok(self.position)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
-    use indicatif::InMemoryTerm;
+    use std::io::Cursor;
 
     use super::*;
 
-    static TERMINAL: LazyLock<InMemoryTerm> = LazyLock::new(|| InMemoryTerm::new(5, 80));
+    const TEN_MIB: usize = 10 << 20;
 
     #[test]
-    fn the_line_appears_after_a_second_and_disappears_at_the_end() {
-        let bytes = vec![0; 4 << 20];
-        let target = || ProgressDrawTarget::term_like(Box::new(TERMINAL.clone()));
-        let mut reader = ReadProgress::on(bytes.as_slice(), bytes.len() as u64, Some(target));
-        let mut part = vec![0; 1 << 20];
-        reader.read_exact(&mut part).unwrap();
-        assert_eq!(TERMINAL.contents(), "");
-        reader.begun = Instant::now().checked_sub(PATIENCE).unwrap();
-        reader.read_exact(&mut part).unwrap();
-        reader.bar.tick();
-        let line = TERMINAL.contents();
-        assert!(line.starts_with("read 2.00 MiB of 4.00 MiB, ") && line.ends_with(" left"), "{line}");
-        drop(reader);
-        assert_eq!(TERMINAL.contents(), "");
+    fn the_line_appears_after_a_second_and_only_if_watched() {
+        for (is_watched, waited, is_due) in
+            [(true, Duration::ZERO, false), (true, PATIENCE, true), (false, PATIENCE, false)]
+        {
+            let mut reader = ReadProgress::new([0; 2].as_slice(), 2, false);
+            reader.is_watched = is_watched;
+            reader.begun = Instant::now().checked_sub(waited).unwrap();
+            assert_eq!(reader.is_due(), is_due, "{is_watched} {waited:?}");
+        }
+    }
+
+    #[test]
+    fn the_time_left_follows_from_the_bytes_since_the_last_seek() {
+        let mut reader = ReadProgress::new(Cursor::new(vec![0; TEN_MIB]), TEN_MIB as u64, false);
+        reader.seek(SeekFrom::Start(2 << 20)).unwrap();
+        reader.read_exact(&mut vec![0; 2 << 20]).unwrap();
+        let (position, read) = (reader.position, reader.position - reader.sought.1);
+        assert_eq!(text(position, reader.length, read, Duration::from_secs(4)), "read 4.0 of 10.0 MiB, 12 s left");
+        assert_eq!(text(0, 0, 0, Duration::ZERO), "read 0.0 of 0.0 MiB, 0 s left");
     }
 }
