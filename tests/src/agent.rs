@@ -46,6 +46,16 @@ impl Agent {
         Self::watch(|| Ok(lab.agent_command(&RUN)))
     }
 
+    /// As [`start`](Self::start) with a free port, but `client agent run` starts the agent. Dropping this kills the
+    /// client.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_by_client(lab: &Lab, configuration: &str) -> Result<Self> {
+        configure(lab, configuration, 0)?;
+        Self::watch(|| Ok(lab.client_command(&[&["agent"][..], &RUN].concat())))
+    }
+
     /// As [`start`](Self::start) with a free port, and with the stand-in for Event Tracing for Windows.
     ///
     /// # Errors

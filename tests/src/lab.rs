@@ -341,7 +341,7 @@ impl Lab {
     }
 
     /// Returns a command that runs client.exe.
-    fn client_command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn client_command(&self, arguments: &[&str]) -> Command {
         self.wine.program(&self.client, arguments)
     }
 

@@ -42,6 +42,7 @@ pub fn run(verb: &AgentVerb, context: &mut Context) -> Result<i32, Error> {
     if let Some(system) = context.system {
         // Ctrl-C ends the agent, whose exit code this program returns.
         system.note_interrupts()?;
+        system.end_children_with_this()?;
     }
     Ok(hand_on(&program, verb)?)
 }

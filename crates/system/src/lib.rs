@@ -213,6 +213,8 @@ pub trait System {
     fn note_interrupts(&self) -> io::Result<()>;
     /// Returns whether Ctrl-C was pressed since `note_interrupts`.
     fn interrupted(&self) -> bool;
+    /// Lets the programs that this one starts from now on end with it, in whatever way it ends.
+    fn end_children_with_this(&self) -> io::Result<()>;
     /// Returns whether progress can be shown on standard error: it is a terminal, and the command, if there is one,
     /// does not write to it.
     fn shows_progress(&self, command: bool) -> bool;

@@ -58,6 +58,18 @@ fn what_is_scraped_is_the_ledger_and_gaps_and_restarts_are_seen() {
     lab.finish().unwrap();
 }
 
+#[test]
+fn a_client_that_is_killed_takes_its_agent_along() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    let agent = Agent::start_by_client(&lab, COUNTING).unwrap();
+    agent.reaches("halprof_counting", 1.0).unwrap();
+    let address = agent.address().to_owned();
+    drop(agent);
+    wait_until("the agent runs on", || get(&address, "/metrics").is_err());
+    lab.finish().unwrap();
+}
+
 /// Under Wine every file belongs to the account of the process, and no account is an administrator by its files. So an
 /// installation is refused, and the tests create the service, which trusts the files of its own account.
 #[test]

@@ -6,6 +6,7 @@ mod competition;
 mod console;
 mod convert;
 mod directory;
+mod job;
 mod known_work;
 pub mod libraries;
 mod modules;
@@ -161,6 +162,10 @@ impl System for Windows {
 
     fn interrupted(&self) -> bool {
         console::interrupted()
+    }
+
+    fn end_children_with_this(&self) -> io::Result<()> {
+        job::end_children_with_this()
     }
 
     fn shows_progress(&self, command: bool) -> bool {

@@ -377,6 +377,10 @@ impl System for FakeSystem {
         left == Some(0)
     }
 
+    fn end_children_with_this(&self) -> io::Result<()> {
+        self.attempt("end children with this")
+    }
+
     fn shows_progress(&self, _: bool) -> bool {
         false
     }
