@@ -49,6 +49,9 @@ pub const GNU_IMPORT_LIBRARY: &str = "libhalprof.dll.a";
 /// The driver, before it is signed, and its debug information.
 pub const DRIVER_FILES: [&str; 2] = [DRIVER.2, DRIVER_SYMBOLS.2];
 
+/// The profile of the programs that are shipped.
+const PROGRAM: &str = "program";
+
 /// The groups on Linux: the driver, the programs and the test bench, all of which run under Wine.
 const ON_LINUX: &[Group] = &[
     Group {
@@ -66,12 +69,11 @@ const ON_LINUX: &[Group] = &[
         kit: true,
         lints: "lints, driver",
     },
+    Group { target: GNU, profile: PROGRAM, files: &[CLIENT, AGENT], kit: false, lints: "lints, programs" },
     Group {
         target: GNU,
         profile: "release",
         files: &[
-            CLIENT,
-            AGENT,
             ("halprof-c", "halprof.dll", "halprof.dll"),
             ("halprof-c", "libhalprof.a", "libhalprof.a"),
             ("halprof-c", GNU_IMPORT_LIBRARY, GNU_IMPORT_LIBRARY),
@@ -83,28 +85,31 @@ const ON_LINUX: &[Group] = &[
             ("thread-profiling", "thread_profiling.dll", "thread-profiling.dll"),
         ],
         kit: false,
-        lints: "lints, programs",
+        lints: "lints, library and bench",
     },
 ];
 
-/// The groups on Windows: the driver and the programs.
+/// The groups on Windows: the driver, the programs and the library.
 const ON_WINDOWS: &[Group] = &[
     Group { target: MSVC, profile: "driver", files: &[DRIVER, DRIVER_SYMBOLS], kit: true, lints: "lints, driver" },
     Group {
         target: MSVC,
+        profile: PROGRAM,
+        files: &[CLIENT, CLIENT_SYMBOLS, AGENT, AGENT_SYMBOLS],
+        kit: false,
+        lints: "lints, programs",
+    },
+    Group {
+        target: MSVC,
         profile: "release",
         files: &[
-            CLIENT,
-            CLIENT_SYMBOLS,
-            AGENT,
-            AGENT_SYMBOLS,
             // The import library has the DLL's whole name, because `halprof.lib` is the static library.
             ("halprof-c", "halprof.dll", "halprof.dll"),
             ("halprof-c", "halprof.dll.lib", "halprof.lib"),
             ("halprof-c", "halprof.lib", "halprof_static.lib"),
         ],
         kit: false,
-        lints: "lints, client",
+        lints: "lints, library",
     },
 ];
 
@@ -144,7 +149,7 @@ impl Group {
 }
 
 /// Builds everything and returns the folder with the files. The groups have folders of their own below `target`, and
-/// are built at the same time: the driver is optimized as a whole, which occupies one processor for most of its time.
+/// are built at the same time: the driver and each program are optimized as a whole, which occupies one processor.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     build_beside(workspace, || Ok(()))
 }
@@ -154,12 +159,12 @@ pub fn build_beside(workspace: &Workspace, work: impl FnOnce() -> Result<()> + S
     let folder = workspace.artifacts();
     files::make_folder(&folder)?;
     thread::scope(|threads| {
-        let (shown, beside): (Vec<_>, Vec<_>) = groups().iter().partition(|group| !group.kit);
+        // The output of two cargos at a time would be unreadable.
+        let (shown, beside): (Vec<_>, Vec<_>) = groups().iter().partition(|group| group.profile == PROGRAM);
         let build = |group: &'static Group, run: fn(&mut Command) -> Result<()>| {
             let folder = &folder;
             threads.spawn(move || build_group(workspace, group, folder, run))
         };
-        // The output of two cargos at a time would be unreadable.
         let beside: Vec<_> = beside.into_iter().map(|group| build(group, run::quiet)).collect();
         let shown: Vec<_> = shown.into_iter().map(|group| build(group, run::verbose)).collect();
         let work = threads.spawn(work);
@@ -186,7 +191,7 @@ fn build_group(
     }
     let built = workspace.target().join(group.target).join(group.profile);
     for (_, made, name) in group.files {
-        if group.target == GNU && [CLIENT.2, AGENT.2].contains(name) {
+        if group.target == GNU && group.profile == PROGRAM {
             let program = load_configuration::enter(files::read(&built.join(made))?)?;
             files::write_if_different(&folder.join(name), &program)?;
         } else {

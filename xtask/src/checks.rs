@@ -120,7 +120,7 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
         Stage::new("lints, native", 120, || native_lints(workspace)),
     ];
     let groups = artifacts::groups().iter();
-    stages.extend(groups.map(|group| Stage::new(group.lints, 60, || windows_lints(workspace, group))));
+    stages.extend(groups.map(|group| Stage::new(group.lints, 40, || windows_lints(workspace, group))));
     stages.extend([
         Stage::new("tests, native", 240, || native_tests(workspace)),
         Stage::new("tests, loom", 60, || loom(workspace, None)),

@@ -12,5 +12,6 @@ mod levels;
 mod libraries;
 mod panics;
 mod paths;
+mod program_size;
 mod requests;
 mod resources;
