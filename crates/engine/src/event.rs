@@ -50,6 +50,8 @@ pub struct PlannedEvent {
     pub pinned: bool,
     /// Whether it is counted.
     pub state: EventState,
+    /// The counters that count it on the processors of a [kind](pmu::Hal::kind), as they were looked up last.
+    pub counters: Option<(u64, CounterSet)>,
 }
 
 /// Whether an event is counted.

@@ -1,6 +1,7 @@
 //! Planning of sessions: all checks that can refuse a session before a register is accessed.
 
 mod request;
+mod served;
 mod tag;
 mod threads;
 
@@ -31,6 +32,7 @@ use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 use request::{check, check_core_type, how_to_serve, within};
 use sample_ring::Slot;
+use served::Served;
 
 /// The client that starts a session.
 #[derive(Debug, Clone, Copy)]
@@ -39,29 +41,6 @@ pub struct Requester {
     pub client: ClientId,
     /// Process of the client.
     pub process: u32,
-}
-
-/// How an event is served on a processor.
-enum Served {
-    /// By measured time at this interval; also for events that no longer run.
-    Time(u32),
-    /// By the Branch Trace Store.
-    Branches,
-    /// By a counter of another session.
-    Shared(u8),
-    /// Not at all: the processor has another core type.
-    Elsewhere,
-    /// By a counter of its own, with the target frequency in samples per second, or 0.
-    Own(Wanted, u32),
-}
-
-impl Served {
-    fn own(&self) -> Option<Wanted> {
-        match self {
-            Self::Own(wanted, _) => Some(*wanted),
-            Self::Time(_) | Self::Branches | Self::Shared(_) | Self::Elsewhere => None,
-        }
-    }
 }
 
 /// Plans a session beside the running ones.
@@ -104,6 +83,7 @@ impl<M: Platform> Planner<'_, M> {
                 group: request.group,
                 pinned: sampled || request.flags & event_flags::PINNED != 0,
                 state: EventState::Running,
+                counters: None,
             })?;
         }
         self.check_conflict(for_threads, &planned, reply)?;
@@ -208,48 +188,38 @@ impl<M: Platform> Planner<'_, M> {
         reserve(&mut session.times, 1)?;
         let EngineContext { sampler, hal, .. } = self.context;
         let core_type = hal.core_type(processor);
-        for event in session.events.iter().filter(|event| event.runs() && event.is_on(core_type)) {
-            if event.is_ambiguous(hal) {
-                return Err(core_type_needed(event));
-            }
-            if let Service::Counter { state, .. } = event.service {
-                hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?;
-                check_counters(hal.counters_for(processor, state), event)
-                    .map_err(|error| error.processor(processor))?;
-            }
-        }
+        let mut served = try_with_capacity(width)?;
         let mut shared = CounterSet::NONE;
-        let served = session.events.iter().map(|event| {
-            let served = self.served(processor, core_type, session.tag, event, shared);
-            if let Served::Shared(counter) = served {
+        for event in &mut session.events {
+            let one = self.served(processor, core_type, session.tag, event, shared)?;
+            if let Served::Shared(counter) = one {
                 shared = shared.with(counter);
             }
-            served
-        });
-        let served = try_collect(served, width)?;
+            served.try_push(one)?;
+        }
         let mut wanted = try_collect(served.iter().filter_map(Served::own), width)?;
         if let Err(taken) = hal.choose_extra_registers(processor, &mut wanted) {
             return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
         }
-        for wanted in &mut wanted {
-            *wanted = hal.narrowed(processor, *wanted);
-        }
-        let own = session.events.iter().zip(&served).filter(|(_, served)| served.own().is_some()).zip(&wanted);
-        let own = own.map(|((event, _), wanted)| {
-            let pinned = event.pinned || !hal.may_take_turns(processor, wanted.state);
-            Counted { wanted: *wanted, group: event.group, pinned }
+        let own = session.events.iter().zip(&served);
+        let own = own.filter_map(|(event, served)| match served {
+            Served::Own { counters, .. } => Some((event, *counters)),
+            _ => None,
+        });
+        let unsteady = hal.tried(processor).unsteady();
+        let own = own.zip(&mut wanted).map(|((event, counters), wanted)| {
+            // The other register of an event may have another event number, which other counters count.
+            let alternate = || hal.counters_for(processor, wanted.state);
+            let counters = if wanted.state.alternate() { alternate() } else { counters };
+            wanted.within = wanted.within.and(counters);
+            let steady = wanted.within.without(unsteady);
+            let within = if steady.is_empty() { wanted.within } else { steady };
+            Counted { wanted: Wanted { within, ..*wanted }, group: event.group, pinned: event.pinned }
         });
         let mut own = try_collect(own, width)?;
         let multiplexed = session.round.is_some() && self.may_rotate_on(processor);
-        let unsteady = hal.tried(processor).unsteady();
-        for counted in &mut own {
-            let steady = counted.wanted.within.without(unsteady);
-            if !steady.is_empty() {
-                counted.wanted.within = steady;
-            }
-        }
         let assigned = loop {
-            let index = match (Placer { hal, processor, events: &own }).place(session.tag, multiplexed) {
+            let index = match (Placer { hal, processor, events: &mut own }).place(session.tag, multiplexed) {
                 Ok(assigned) => break assigned,
                 Err(Unplaced::NoMemory(refusal)) => return Err(refusal),
                 Err(Unplaced::Event(index)) => index,
@@ -263,7 +233,7 @@ impl<M: Platform> Planner<'_, M> {
                 continue;
             }
             let source = own_event(&session.events, &served, index);
-            let part = Placer { hal, processor, events: &own }.largest_part(index)?;
+            let part = Placer { hal, processor, events: &mut own }.largest_part(index)?;
             if let Some((members, part)) = part.filter(|_| self.is_free(session, processor)) {
                 return Err(group_too_large(source, processor, members, part));
             }
@@ -276,7 +246,7 @@ impl<M: Platform> Planner<'_, M> {
                 Served::Branches => Place::Branches,
                 Served::Elsewhere => Place::Elsewhere,
                 Served::Shared(counter) => Place::Counter(counter),
-                Served::Own(_, frequency) => match *placed.next().ok_or(NO_MEMORY)? {
+                Served::Own { frequency, .. } => match *placed.next().ok_or(NO_MEMORY)? {
                     // There is one for each.
                     Placed { counter, round: Some(_) } => Place::Turn(counter),
                     Placed { counter, round: None } => {
@@ -432,21 +402,49 @@ impl<M: Platform> Planner<'_, M> {
         processor: ProcessorIndex,
         core_type: Option<CoreType>,
         tag: u16,
-        event: &PlannedEvent,
+        event: &mut PlannedEvent,
         shared: CounterSet,
-    ) -> Served {
+    ) -> Result<Served, Refusal> {
+        if !event.is_on(core_type) {
+            return Ok(Served::Elsewhere);
+        }
+        if !event.runs() {
+            return Ok(Served::Time(0));
+        }
+        if event.is_ambiguous(self.context.hal) {
+            return Err(core_type_needed(event));
+        }
         let (state, frequency) = match event.service {
-            _ if !event.is_on(core_type) => return Served::Elsewhere,
-            _ if !event.runs() => return Served::Time(0),
-            Service::Time { interval } => return Served::Time(interval),
-            Service::Branches { .. } => return Served::Branches,
+            Service::Time { interval } => return Ok(Served::Time(interval)),
+            Service::Branches { .. } => return Ok(Served::Branches),
             Service::Counter { state, frequency } => (state, frequency),
         };
+        let counters = self.counters_of(processor, event, state)?;
         let state = self.context.hal.with_safe_interval(processor, state.owned_by(tag));
         let within = event.within.and(self.context.hal.undisturbed(processor, state));
         let wanted = Wanted { state, within };
         let unshared = Wanted { state, within: within.without(shared) };
-        self.shared(processor, unshared, frequency).map_or(Served::Own(wanted, frequency), Served::Shared)
+        let found = self.shared(processor, unshared, frequency);
+        Ok(found.map_or(Served::Own { wanted, counters, frequency }, Served::Shared))
+    }
+
+    /// Returns the counters of a processor that count an event in this state, one of which the client allows. They are
+    /// looked up once for all processors of a kind.
+    fn counters_of(
+        &self,
+        processor: ProcessorIndex,
+        event: &mut PlannedEvent,
+        state: CounterState,
+    ) -> Result<CounterSet, Refusal> {
+        let hal = self.context.hal;
+        let kind = hal.kind(processor);
+        let counters = match event.counters {
+            Some((known, counters)) if known == kind => counters,
+            _ => hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?,
+        };
+        event.counters = Some((kind, counters));
+        check_counters(counters, event).map_err(|error| error.processor(processor))?;
+        Ok(counters)
     }
 
     /// Returns a counter that another session samples with the same settings, and that the client allows.

@@ -46,22 +46,54 @@ impl From<Refusal> for Unplaced {
     }
 }
 
-/// Events that are counted at the same time, by their indexes, and their counters.
-#[derive(Debug, Default)]
+/// Events that are counted at the same time.
+#[derive(Debug, Clone, Copy)]
 struct Round {
+    /// How many there are.
+    events: usize,
+    /// The counters that one of them may have.
+    within: CounterSet,
+}
+
+impl Round {
+    const EMPTY: Self = Self { events: 0, within: CounterSet::NONE };
+}
+
+/// Memory of an attempt to assign counters to events, for one attempt after the other.
+#[derive(Debug)]
+struct Attempt {
+    /// Indexes of the events.
     events: Vec<usize>,
+    wanted: Vec<Wanted>,
+    /// The counter of each event, if the attempt succeeded.
     counters: Vec<u8>,
 }
 
+impl Attempt {
+    fn new(most: usize) -> Result<Self, Refusal> {
+        let (events, wanted) = (try_with_capacity(most)?, try_with_capacity(most)?);
+        Ok(Self { events, wanted, counters: try_with_capacity(most)? })
+    }
+
+    /// Notes where these events were placed.
+    fn write(&self, placed: &mut [Placed], round: Option<usize>) {
+        for (event, counter) in self.events.iter().zip(&self.counters) {
+            if let Some(place) = placed.get_mut(*event) {
+                *place = Placed { counter: *counter, round };
+            }
+        }
+    }
+}
+
 /// Places events on the free counters of a processor.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Placer<'a> {
     /// The HAL functions.
     pub hal: &'a Hal,
     /// The processor.
     pub processor: ProcessorIndex,
     /// The events.
-    pub events: &'a [Counted],
+    pub events: &'a mut [Counted],
 }
 
 impl Placer<'_> {
@@ -71,99 +103,120 @@ impl Placer<'_> {
     ///
     /// # Errors
     /// The event for which there is no counter. Counters may be reserved then.
-    pub fn place(&self, owner: u16, multiplexed: bool) -> Result<Vec<Placed>, Unplaced> {
-        let all = try_collect(0..self.events.len(), self.events.len())?;
-        match self.reserve(all) {
-            Err(Unplaced::Event(_)) if multiplexed => self.place_in_rounds(owner),
-            Err(unplaced) => Err(unplaced),
-            Ok(Round { counters, .. }) => {
-                let placed = counters.iter().map(|counter| Placed { counter: *counter, round: None });
-                Ok(try_collect(placed, self.events.len())?)
-            }
-        }
-    }
-
-    fn place_in_rounds(&self, owner: u16) -> Result<Vec<Placed>, Unplaced> {
-        let is_pinned =
-            |index: &usize| self.members(*index).any(|index| self.events.get(index).is_some_and(|event| event.pinned));
-        let indexes = || 0..self.events.len();
-        let pinned = self.reserve(try_collect(indexes().filter(is_pinned), self.events.len())?)?;
-        let mut rounds = try_with_capacity(self.events.len())?;
-        for first in indexes().filter(|index| !is_pinned(index) && self.members(*index).next() == Some(*index)) {
-            self.add(&mut rounds, first)?;
-        }
+    pub fn place(mut self, owner: u16, multiplexed: bool) -> Result<Vec<Placed>, Unplaced> {
+        let number = self.events.len();
+        let mut attempt = Attempt::new(number)?;
         let nowhere = Placed { counter: 0, round: None };
-        let mut placed = try_collect(core::iter::repeat_n(nowhere, self.events.len()), self.events.len())?;
-        let rounds_and_pinned = (0..).zip(&rounds).map(|(number, round)| (Some(number), round));
-        for (number, Round { events, counters }) in rounds_and_pinned.chain([(None, &pinned)]) {
-            for (event, counter) in events.iter().zip(counters) {
-                if let Some(place) = placed.get_mut(*event) {
-                    *place = Placed { counter: *counter, round: number };
-                }
+        let mut placed = try_collect(core::iter::repeat_n(nowhere, number), number)?;
+        // Spares the attempt to place more events than there are counters.
+        if multiplexed && number > self.free().len() as usize {
+            self.place_in_rounds(&mut attempt, &mut placed, owner)?;
+            return Ok(placed);
+        }
+        match self.reserve(&mut attempt, 0..number) {
+            Err(Unplaced::Event(_)) if multiplexed => self.place_in_rounds(&mut attempt, &mut placed, owner)?,
+            reserved => {
+                reserved?;
+                attempt.write(&mut placed, None);
             }
         }
-        self.hold(&rounds, owner);
         Ok(placed)
     }
 
-    /// Adds the group of an event to the first round into which it fits, or to a new one.
-    fn add(&self, rounds: &mut Vec<Round>, first: usize) -> Result<(), Unplaced> {
-        let group = || self.members(first);
-        let free = self.hal.cpu_counters(self.processor).counters(CounterState::is_free);
-        for round in rounds.iter_mut() {
-            let events = || round.events.iter().copied().chain(group());
+    fn place_in_rounds(&mut self, attempt: &mut Attempt, placed: &mut [Placed], owner: u16) -> Result<(), Unplaced> {
+        let (hal, processor) = (self.hal, self.processor);
+        for event in self.events.iter_mut() {
+            event.pinned = event.pinned || !hal.may_take_turns(processor, event.wanted);
+        }
+        let indexes = || 0..self.events.len();
+        self.reserve(attempt, indexes().filter(|index| self.is_pinned(*index)))?;
+        attempt.write(placed, None);
+        let mut rounds = try_with_capacity(self.events.len())?;
+        for first in indexes().filter(|index| !self.is_pinned(*index) && self.members(*index).next() == Some(*index)) {
+            let round = self.add(attempt, &mut rounds, placed, first)?;
+            attempt.write(placed, Some(round));
+        }
+        self.hold(placed, owner);
+        Ok(())
+    }
+
+    /// Assigns counters to the group of an event in the first round into which it fits, or in a new one, together with
+    /// the other events of the round. Returns the number of the round.
+    fn add(
+        &self,
+        attempt: &mut Attempt,
+        rounds: &mut Vec<Round>,
+        placed: &[Placed],
+        first: usize,
+    ) -> Result<usize, Unplaced> {
+        let (free, group) = (self.free(), || self.members(first));
+        let own = group().filter_map(|index| self.events.get(index)).fold(Round::EMPTY, |round, event| Round {
+            events: round.events + 1,
+            within: round.within.or(event.wanted.within),
+        });
+        for (number, round) in rounds.iter_mut().enumerate() {
+            let extended = Round { events: round.events + own.events, within: round.within.or(own.within) };
             // Spares the attempt to put events into a round that is full.
-            let within = events().filter_map(|event| self.events.get(event)).map(|event| event.wanted.within);
-            let (number, within) = within.fold((0, CounterSet::NONE), |(number, all), one| (number + 1, all.or(one)));
-            if number > within.and(free).len() {
+            if extended.events > extended.within.and(free).len() as usize {
                 continue;
             }
-            match self.assign(try_collect(events(), self.events.len())?) {
-                Ok(extended) => {
+            let others = (0..).zip(placed).filter(|(_, placed)| placed.round == Some(number)).map(|(index, _)| index);
+            match self.assign(attempt, others.chain(group())) {
+                Ok(()) => {
                     *round = extended;
-                    return Ok(());
+                    return Ok(number);
                 }
                 Err(Unplaced::Event(_)) => {}
                 Err(unplaced) => return Err(unplaced),
             }
         }
-        rounds.try_push(self.assign(try_collect(group(), self.events.len())?)?)?;
-        Ok(())
+        self.assign(attempt, group())?;
+        rounds.try_push(own)?;
+        Ok(rounds.len().saturating_sub(1))
     }
 
     /// Reserves the counters of all rounds, and sets them up for the first one.
-    fn hold(&self, rounds: &[Round], owner: u16) {
-        for (counter, state) in rounds.iter().flat_map(|round| self.states(round)) {
-            let upper = state.merged().then(|| upper_of(counter));
-            for held in [counter].into_iter().chain(upper) {
-                self.hal.set_up(self.processor, held, CounterState::held_by(owner));
-            }
+    fn hold(&self, placed: &[Placed], owner: u16) {
+        let in_rounds =
+            || self.events.iter().zip(placed).filter_map(|(event, place)| Some((event, place, place.round?)));
+        let counters = in_rounds().fold(CounterSet::NONE, |all, (event, place, _)| {
+            let held = all.with(place.counter);
+            if event.wanted.state.merged() { held.with(upper_of(place.counter)) } else { held }
+        });
+        for counter in counters.iter() {
+            self.hal.set_up(self.processor, counter, CounterState::held_by(owner));
         }
-        for (counter, state) in rounds.iter().take(1).flat_map(|round| self.states(round)) {
-            self.hal.set_up(self.processor, counter, state);
+        for (event, place, _) in in_rounds().filter(|(_, _, round)| *round == 0) {
+            self.hal.set_up(self.processor, place.counter, event.wanted.state);
         }
-    }
-
-    fn states<'r>(&'r self, Round { events, counters }: &'r Round) -> impl Iterator<Item = (u8, CounterState)> + 'r {
-        let states = events.iter().filter_map(|event| self.events.get(*event)).map(|event| event.wanted.state);
-        counters.iter().copied().zip(states)
     }
 
     /// Returns the number of events in the group of an event, and its largest part that fits on the free counters, as a
     /// mask. `None` if all of it fits, or if the event is by itself.
     pub fn largest_part(&self, event: usize) -> Result<Option<(u64, u64)>, Refusal> {
+        let mut attempt = Attempt::new(self.events.len())?;
         let mut part = try_with_capacity(self.events.len())?;
         let (mut members, mut mask) = (0, 0);
         for index in self.members(event) {
             part.try_push(index)?;
-            match self.assign(try_collect(part.iter().copied(), part.len())?) {
-                Ok(_) => mask |= 1_u64.checked_shl(members).unwrap_or_default(),
+            match self.assign(&mut attempt, part.iter().copied()) {
+                Ok(()) => mask |= 1_u64.checked_shl(members).unwrap_or_default(),
                 Err(Unplaced::Event(_)) => _ = part.pop(),
                 Err(Unplaced::NoMemory(refusal)) => return Err(refusal),
             }
             members += 1;
         }
         Ok((members > 1 && mask.count_ones() < members).then_some((members.into(), mask)))
+    }
+
+    /// Returns the counters that no session uses.
+    fn free(&self) -> CounterSet {
+        self.hal.cpu_counters(self.processor).counters(CounterState::is_free)
+    }
+
+    /// Returns whether an event of the group of an event has a counter all the time.
+    fn is_pinned(&self, event: usize) -> bool {
+        self.members(event).filter_map(|index| self.events.get(index)).any(|event| event.pinned)
     }
 
     /// Returns the events of the group of an event: it alone if it has none.
@@ -174,22 +227,28 @@ impl Placer<'_> {
     }
 
     /// Assigns free counters to events, and reserves them.
-    fn reserve(&self, events: Vec<usize>) -> Result<Round, Unplaced> {
-        let round = self.assign(events)?;
-        for (counter, state) in self.states(&round) {
-            self.hal.set_up(self.processor, counter, state);
+    fn reserve(&self, attempt: &mut Attempt, events: impl Iterator<Item = usize>) -> Result<(), Unplaced> {
+        self.assign(attempt, events)?;
+        for (wanted, counter) in attempt.wanted.iter().zip(&attempt.counters) {
+            self.hal.set_up(self.processor, *counter, wanted.state);
         }
-        Ok(round)
+        Ok(())
     }
 
     /// Assigns free counters to events.
-    fn assign(&self, events: Vec<usize>) -> Result<Round, Unplaced> {
-        let wanted = events.iter().filter_map(|event| self.events.get(*event)).map(|event| event.wanted);
-        let wanted = try_collect(wanted, events.len())?;
-        let mut counters = try_collect(core::iter::repeat_n(0, wanted.len()), wanted.len())?;
-        match self.hal.assign(self.processor, &wanted, &mut counters) {
-            Ok(()) => Ok(Round { events, counters }),
-            Err(index) => Err(Unplaced::Event(events.get(index).copied().unwrap_or_default())),
+    fn assign(&self, attempt: &mut Attempt, events: impl Iterator<Item = usize>) -> Result<(), Unplaced> {
+        let Attempt { events: indexes, wanted, counters } = attempt;
+        indexes.clear();
+        wanted.clear();
+        counters.clear();
+        for index in events {
+            if let Some(event) = self.events.get(index) {
+                indexes.try_push(index)?;
+                wanted.try_push(event.wanted)?;
+                counters.try_push(0)?;
+            }
         }
+        let assigned = self.hal.assign(self.processor, wanted, counters);
+        assigned.map_err(|index| Unplaced::Event(indexes.get(index).copied().unwrap_or_default()))
     }
 }

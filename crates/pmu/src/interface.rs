@@ -121,9 +121,10 @@ pub trait ProfileInterface {
     }
 
     /// Returns the counters that can count the event of a table entry in this state: in its modes, and precisely if it
-    /// is precise.
-    fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
-        if state.precise() { CounterSet::NONE } else { self.counters_for(source) }
+    /// is precise. `all` are those that [can count it](Self::counters_for).
+    fn counters_in_state(&self, source: &ProfileSource, state: CounterState, all: CounterSet) -> CounterSet {
+        let _ = source;
+        if state.precise() { CounterSet::NONE } else { all }
     }
 
     /// Returns whether the counters of a source are known.
@@ -157,10 +158,13 @@ pub trait ProfileInterface {
     /// QueryInformation: returns whether the processor has the event of a table entry.
     fn support(&self, source: &ProfileSource) -> Support;
 
-    /// Returns whether the processor has a raw event.
-    fn raw_support(&self, event: RawEvent) -> Support {
+    /// Returns the counters that can [count](Self::counters_for) a raw event.
+    ///
+    /// # Errors
+    /// Why the processor does not have the event.
+    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
         let _ = event;
-        Support::NoRawEvents
+        Err(Support::NoRawEvents)
     }
 
     /// Returns a counter that is enabled before [`initialize`](Self::initialize), and so belongs to another program.

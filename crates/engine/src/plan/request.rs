@@ -70,7 +70,7 @@ pub(super) fn how_to_serve<M: Platform>(
     if selector == Selector::LoadLatency as u8 && !precise {
         return Err(invalid(ErrorCode::PreciseOnly, 0).source(event.source));
     }
-    let state = hal.state_for(source, event.extra, interval != 0)?.with_interval(interval);
+    let state = hal.startable_state(source, event.extra, interval != 0)?.with_interval(interval);
     let state = state.with_user(modes & modes::USER != 0).with_kernel(modes & modes::KERNEL != 0);
     let counted = interval != 0 && request.flags & event_flags::COUNTED != 0;
     Ok(Service::Counter { state: state.with_precise(precise).with_counted(counted), frequency })

@@ -5,7 +5,7 @@ use pmu::state::{CounterSet, CounterState};
 use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 
-use super::{Planner, check_counters};
+use super::Planner;
 use crate::event::{PlannedEvent, Service};
 use crate::platform::Platform;
 use crate::reply::{Refusal, Reply};
@@ -53,9 +53,7 @@ impl<M: Platform> Planner<'_, M> {
             if !event.is_on(hal.core_type(processor)) {
                 return Err(no_common.processor(processor));
             }
-            hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?;
-            let there = hal.counters_for(processor, state);
-            check_counters(there, event).map_err(|error| error.processor(processor))?;
+            let there = self.counters_of(processor, event, state)?;
             common = common.and(there).and(hal.interface_of(processor).thread_counters());
             let is_free = hal.cpu_counters(processor).counters(CounterState::is_free);
             // It is on every processor, so that no counter is left that the other thread of a core uses.

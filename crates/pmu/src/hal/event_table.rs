@@ -79,34 +79,17 @@ impl EventTable {
     /// # IRQL
     /// Any.
     pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
-        for (index, slot) in self.raw_slots() {
-            if slot.event().is_some() && !is_used(index) {
+        for (index, slot) in self.raw_slots(self.raw_taken.load(Ordering::Relaxed)) {
+            if !slot.is_free() && !is_used(index) {
                 slot.free();
             }
         }
     }
 
     /// Returns the first slots of raw events, each with the index that the state of a counter has for it.
-    fn first_raw_slots(&self, number: u16) -> impl Iterator<Item = (u16, &RawSlot)> {
+    fn raw_slots(&self, number: u16) -> impl Iterator<Item = (u16, &RawSlot)> {
         let first = u16::try_from(self.sources.len()).unwrap_or(u16::MAX);
         (first..).zip(self.raw.iter().take(number.into()))
-    }
-
-    /// Returns the slots of raw events that were ever taken.
-    fn raw_slots(&self) -> impl Iterator<Item = (u16, &RawSlot)> {
-        self.first_raw_slots(self.raw_taken.load(Ordering::Relaxed))
-    }
-
-    /// Returns the index of a source: of its entry, or of the slot of a raw event with the value of its extra register,
-    /// which is taken if the event has none yet.
-    ///
-    /// # Errors
-    /// [`HalError::UnknownSource`], [`HalError::TooManyRaw`].
-    pub(super) fn index_of(&self, source: Source, value: u64) -> Result<u16, HalError> {
-        match source.raw() {
-            Some(event) => self.index_of_raw(event, value),
-            None => self.entry(source).map(|(index, _)| index),
-        }
     }
 
     /// Returns the index of a raw event with the value of its extra register, or 0: that of its slot, which is taken if
@@ -114,17 +97,20 @@ impl EventTable {
     ///
     /// # Errors
     /// [`HalError::TooManyRaw`].
-    fn index_of_raw(&self, event: RawEvent, value: u64) -> Result<u16, HalError> {
-        let is_it = |(_, slot): &(u16, &RawSlot)| slot.is(event, value);
-        if let Some((index, _)) = self.raw_slots().find(is_it) {
-            return Ok(index);
+    pub(super) fn index_of_raw(&self, event: RawEvent, value: u64) -> Result<u16, HalError> {
+        let taken = self.raw_taken.load(Ordering::Relaxed);
+        let mut free = None;
+        for (number, (index, slot)) in (0_u16..).zip(self.raw_slots(taken.saturating_add(1))) {
+            if slot.is(event, value) {
+                return Ok(index);
+            }
+            if free.is_none() && slot.is_free() {
+                free = Some((number, index, slot));
+            }
         }
-        let more = self.raw_taken.load(Ordering::Relaxed).saturating_add(1);
-        let mut slots = (0_u16..).zip(self.first_raw_slots(more));
-        let free = slots.find(|(_, (_, slot))| slot.event().is_none());
-        let (number, (index, slot)) = free.ok_or_else(|| HalError::TooManyRaw(event.source()))?;
+        let (number, index, slot) = free.ok_or_else(|| HalError::TooManyRaw(event.source()))?;
         slot.set(event, value);
-        self.raw_taken.fetch_max(number + 1, Ordering::Relaxed);
+        self.raw_taken.store(taken.max(number + 1), Ordering::Relaxed);
         Ok(index)
     }
 }

@@ -15,7 +15,7 @@ use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::first_access::{FirstAccess, GuardedCpu};
 use crate::hypervisor::Hypervisor;
-use crate::interface::{Interface, ProfileInterface, Support};
+use crate::interface::{Interface, ProfileInterface};
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, CounterSet, CounterState, CpuCounters, RawSlot, Tried};
 
@@ -79,8 +79,7 @@ impl Known {
 
     /// Returns the counters that count the event, if the processor has it.
     fn counters(self, interface: &Interface) -> CounterSet {
-        let event = self.event(interface).filter(|event| interface.raw_support(*event) == Support::Supported);
-        event.map_or(CounterSet::NONE, |event| interface.counters_for(&ProfileSource::of_raw(event)))
+        self.event(interface).and_then(|event| interface.raw_counters(event).ok()).unwrap_or_default()
     }
 
     const fn bit(self) -> u32 {

@@ -9,6 +9,7 @@ use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
 use crate::interface::Interface;
 use crate::interface::emon::Emon;
+use crate::placement::Wanted;
 use crate::state::{CounterSet, CounterState, PerCpuPmu};
 use crate::topology;
 
@@ -34,17 +35,17 @@ impl<E> Hal<E> {
         all.without(taken.and(CounterSet::from_bits(emon.capabilities().general().into())))
     }
 
-    /// Returns whether an event can share its counter with others, one after the other. It cannot if it needs an extra
+    /// Returns whether a [narrowed](Self::narrowed) event can share its counter with others, one after the other. It cannot if it needs an extra
     /// register, which keeps one value, or if it is of slots or a metric, which take no counter from others. Nor can it
     /// where an event limits what other counters may count: the counters of the other thread, or those of NetBurst that
     /// share a register.
     #[must_use]
-    pub fn may_take_turns(&self, processor: ProcessorIndex, state: CounterState) -> bool {
+    pub fn may_take_turns(&self, processor: ProcessorIndex, Wanted { state, within }: Wanted) -> bool {
         match self.interface_of(processor) {
             Interface::Emon(emon) => {
                 self.events.extra_of(state).is_none()
                     && !self.disturbs_other_thread(emon, state)
-                    && !self.is_metric(processor, state)
+                    && within.and(emon.unit()).is_empty()
             }
             Interface::NetBurst(_) => false,
             _ => true,

@@ -19,6 +19,14 @@ impl<E> Hal<E> {
     /// [`HalError::NoInterrupt`] if the counters do not interrupt, [`HalError::TooManyRaw`].
     pub fn state_for(&self, source: Source, value: u64, interrupt: bool) -> Result<CounterState, HalError> {
         self.startable(source)?;
+        self.startable_state(source, value, interrupt)
+    }
+
+    /// As [`state_for`](Self::state_for), for a source that is [startable](Self::startable).
+    ///
+    /// # Errors
+    /// As that function.
+    pub fn startable_state(&self, source: Source, value: u64, interrupt: bool) -> Result<CounterState, HalError> {
         if source == Source::TIME {
             return Err(HalError::NoCounter(source));
         }
@@ -26,7 +34,10 @@ impl<E> Hal<E> {
             return Err(HalError::NoInterrupt(source));
         }
         self.check_sampled(source, interrupt)?;
-        Ok(self.state_of(self.events.index_of(source, value)?, source, interrupt))
+        let (index, entry) = self.events.entry(source)?;
+        let index = source.raw().map_or(Ok(index), |event| self.events.index_of_raw(event, value))?;
+        let interval = if interrupt { self.events.interval(index) } else { 0 };
+        Ok(CounterState::FREE.of(index).with_interval(interval).with_merged(self.boot.interface.merges(&entry)))
     }
 
     /// Refuses to sample slots and metrics: they begin from zero at each reading, so they cannot interrupt.
@@ -37,13 +48,6 @@ impl<E> Hal<E> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Returns the state of a counter for the event with this index.
-    fn state_of(&self, event: u16, source: Source, interrupt: bool) -> CounterState {
-        let interval = if interrupt { self.events.interval(event) } else { 0 };
-        let merged = self.events.entry(source).is_ok_and(|(_, source)| self.boot.interface.merges(&source));
-        CounterState::FREE.of(event).with_interval(interval).with_merged(merged)
     }
 
     /// Reserves a free counter of `processor` for `state`, which must have an owner. Returns `None` if all are taken.

@@ -54,10 +54,24 @@ impl<E> Hal<E> {
 
     pub(super) fn support_by(&self, interface: &Interface, source: &ProfileSource) -> Support {
         match source.source.raw() {
-            _ if self.cpus.is_stateless() => Support::NoMemory,
-            Some(event) if event.any() && !matches!(interface, Interface::Emon(_)) => Support::NoAnyThread,
-            Some(event) => interface.raw_support(event),
-            None => interface.support(source),
+            None if !self.cpus.is_stateless() => interface.support(source),
+            _ => self.counted_by(interface, source).err().unwrap_or(Support::Supported),
+        }
+    }
+
+    /// Returns the counters of `interface` that can count a source.
+    ///
+    /// # Errors
+    /// Why it does not support the source.
+    fn counted_by(&self, interface: &Interface, source: &ProfileSource) -> Result<CounterSet, Support> {
+        match source.source.raw() {
+            _ if self.cpus.is_stateless() => Err(Support::NoMemory),
+            Some(event) if event.any() && !matches!(interface, Interface::Emon(_)) => Err(Support::NoAnyThread),
+            Some(event) => interface.raw_counters(event),
+            None => match interface.support(source) {
+                Support::Supported => Ok(interface.counters_for(source)),
+                support => Err(support),
+            },
         }
     }
 
@@ -98,22 +112,28 @@ impl<E> Hal<E> {
     #[must_use]
     pub fn counters_for(&self, processor: ProcessorIndex, state: CounterState) -> CounterSet {
         let Some(source) = self.events.source_of(state) else { return CounterSet::NONE };
-        self.interface_of(processor).counters_in_state(&source, state)
+        let interface = self.interface_of(processor);
+        interface.counters_in_state(&source, state, interface.counters_for(&source))
     }
 
-    /// Checks whether `processor` can count what `state` states.
+    /// Returns the kind of a processor: [`check_on`](Self::check_on) returns the same on all processors of a kind.
+    #[must_use]
+    pub fn kind(&self, processor: ProcessorIndex) -> u64 {
+        self.pmu(processor).map_or(0, |pmu| pmu.snapshot.capabilities())
+    }
+
+    /// Returns the [counters](Self::counters_for) of `processor` that can count what `state` states.
     ///
     /// # Errors
     /// [`HalError::Unsupported`].
-    pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<(), HalError> {
+    pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<CounterSet, HalError> {
         let interface = self.pmu(processor).map_or(self.boot.interface, |pmu| self.whole_interface_with(pmu));
-        let Some(source) = self.events.source_of(state) else { return Ok(()) };
-        match self.support_by(&interface, &source) {
-            Support::Supported => match self.extra_support(processor, &source, self.events.extra_of(state)) {
-                Support::Supported => Ok(()),
-                support => Err(HalError::Unsupported(source.source, support)),
-            },
-            support => Err(HalError::Unsupported(source.source, support)),
+        let Some(source) = self.events.source_of(state) else { return Ok(CounterSet::NONE) };
+        let refusal = |support| HalError::Unsupported(source.source, support);
+        let all = self.counted_by(&interface, &source).map_err(refusal)?;
+        match self.extra_support(processor, &source, self.events.extra_of(state)) {
+            Support::Supported => Ok(interface.counters_in_state(&source, state, all)),
+            support => Err(refusal(support)),
         }
     }
 }

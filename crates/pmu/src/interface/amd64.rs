@@ -21,7 +21,7 @@ use x86_defs::amd::perfmon::{self, CORE_COUNTERS, LEGACY_COUNTERS, PerfEvtSel, S
 use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 
 use super::unmanaged::{self, Bank, Counters};
-use super::{Enabled, ProfileInterface, Support};
+use super::{Enabled, ProfileInterface, Support, support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
@@ -281,18 +281,20 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    fn raw_support(&self, event: RawEvent) -> Support {
+    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
         if event.event() > 0xFF && !self.generation.has_wide_events() {
-            return Support::NoSuchEvent;
+            return Err(Support::NoSuchEvent);
         }
         if self.has_large_increments && event.event() == RawEvent::MAX_EVENT {
-            return Support::MergesCounters;
+            return Err(Support::MergesCounters);
         }
         let source = ProfileSource::of_raw(event);
         match super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(&source)) {
-            Support::Supported if self.is_large(event.event()) && !self.merges(&source) => Support::NeedsTwoCounters,
-            Support::Supported if self.counters_for(&source).is_empty() => Support::NoCounter,
-            support => support,
+            Support::Supported if self.is_large(event.event()) && !self.merges(&source) => {
+                Err(Support::NeedsTwoCounters)
+            }
+            Support::Supported => support::some(self.counters_for(&source)),
+            lack => Err(lack),
         }
     }
 

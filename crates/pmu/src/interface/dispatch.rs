@@ -49,8 +49,8 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.counters_for(source))
     }
 
-    fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
-        each!(self, interface => interface.counters_in_state(source, state))
+    fn counters_in_state(&self, source: &ProfileSource, state: CounterState, all: CounterSet) -> CounterSet {
+        each!(self, interface => interface.counters_in_state(source, state, all))
     }
 
     fn listing(&self, source: &ProfileSource) -> Listing {
@@ -73,8 +73,8 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.support(source))
     }
 
-    fn raw_support(&self, event: RawEvent) -> Support {
-        each!(self, interface => interface.raw_support(event))
+    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
+        each!(self, interface => interface.raw_counters(event))
     }
 
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {

@@ -30,7 +30,7 @@ mod sources;
 use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalStatus, PerfEvtSel};
 
 use super::unmanaged::{self, Bank, Counters};
-use super::{Enabled, ProfileInterface, Support};
+use super::{Enabled, ProfileInterface, Support, support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
@@ -236,12 +236,13 @@ impl ProfileInterface for Emon {
         }
     }
 
-    fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
-        let select = if state.alternate() { self.alternate_select(source.select) } else { source.select };
+    fn counters_in_state(&self, source: &ProfileSource, state: CounterState, all: CounterSet) -> CounterSet {
         let all = if state.precise() {
             self.precise(source)
+        } else if state.alternate() {
+            self.counters_for(&ProfileSource { select: self.alternate_select(source.select), ..*source })
         } else {
-            self.counters_for(&ProfileSource { select, ..*source })
+            all
         };
         let in_modes = CounterSet::from_bits(self.capabilities.general_in(state.user(), state.kernel()).into());
         all.without(self.general().without(in_modes))
@@ -292,24 +293,26 @@ impl ProfileInterface for Emon {
 
     /// Event numbers have 8 bits, unit masks 16 where leaf 0x23 reports UMASK2. If the table contains the event too,
     /// leaf 0xA decides whether it exists, whatever the other fields say.
-    fn raw_support(&self, event: RawEvent) -> Support {
+    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
         let plain = RawEvent::new().with_umask(event.umask()).with_event(event.event() & 0xFF);
         if event.event() != plain.event() {
-            return Support::NoSuchEvent;
+            return Err(Support::NoSuchEvent);
         }
-        if let Some(support) = self.unit_support(event) {
-            return support;
+        let source = ProfileSource::of_raw(event);
+        if let Some(counter) = self.unit_counter(&source) {
+            let is_plain = event == RawEvent::new().with_event(event.event()).with_umask(event.umask());
+            return if is_plain && !counter.is_empty() { Ok(counter) } else { Err(Support::NoMetrics) };
         }
         if event.any() && !self.capabilities.any_thread() {
-            return Support::NoAnyThread;
+            return Err(Support::NoAnyThread);
         }
         if let Some(lack) = super::lacks_version_6(event, self.capabilities.umask2(), self.capabilities.eq()) {
-            return lack;
+            return Err(lack);
         }
         let listed = SOURCES.iter().find(|source| source.ebx_bit.is_some() && source.select == plain.select());
         match listed.map_or(Support::Supported, |source| self.support(source)) {
-            Support::Supported if self.counters_for(&ProfileSource::of_raw(event)).is_empty() => Support::NoCounter,
-            support => support,
+            Support::Supported => support::some(self.counters_for(&source)),
+            lack => Err(lack),
         }
     }
 

@@ -91,10 +91,11 @@ impl ProfileInterface for P6 {
     }
 
     /// Event numbers have 8 bits.
-    fn raw_support(&self, event: RawEvent) -> Support {
+    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
         match super::lacks_version_6(event, false, false) {
-            _ if event.event() > 0xFF => Support::NoSuchEvent,
-            lack => lack.unwrap_or(Support::Supported),
+            _ if event.event() > 0xFF => Err(Support::NoSuchEvent),
+            Some(lack) => Err(lack),
+            None => Ok(self.counters_for(&ProfileSource::of_raw(event))),
         }
     }
 

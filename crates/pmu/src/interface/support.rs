@@ -1,5 +1,6 @@
 //! Whether a processor has a source, and if not, why.
 
+use crate::counter_set::CounterSet;
 use crate::source::RawEvent;
 
 /// Whether a source is supported, and if not, why. Replies have these numbers.
@@ -86,6 +87,14 @@ impl Support {
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|support| *support as u32 == number)
     }
+}
+
+/// Returns the counters that count a raw event.
+///
+/// # Errors
+/// That there are none.
+pub const fn some(counters: CounterSet) -> Result<CounterSet, Support> {
+    if counters.is_empty() { Err(Support::NoCounter) } else { Ok(counters) }
 }
 
 /// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is

@@ -42,7 +42,12 @@ impl RawSlot {
 
     /// Returns whether the slot has this event with this value.
     pub(crate) fn is(&self, event: RawEvent, value: u64) -> bool {
-        self.event() == Some(event) && self.extra.load(Ordering::Relaxed) == value
+        self.event.load(Ordering::Relaxed) == event.into_bits() && self.extra.load(Ordering::Relaxed) == value
+    }
+
+    /// Returns whether the slot is free.
+    pub(crate) fn is_free(&self) -> bool {
+        self.event.load(Ordering::Relaxed) == 0
     }
 }
 

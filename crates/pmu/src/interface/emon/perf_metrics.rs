@@ -26,7 +26,7 @@ use super::{
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::interface::{Enabled, Support, unmanaged};
+use crate::interface::{Enabled, unmanaged};
 use crate::placement::Wanted;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{CounterSet, CounterState, CpuCounters, PerCpuPmu};
@@ -157,14 +157,6 @@ impl Emon {
     #[must_use]
     pub const fn unit(self) -> CounterSet {
         self.capabilities.unit()
-    }
-
-    /// Returns whether the processor has an event of the unit; `None` for other events.
-    pub(super) fn unit_support(self, event: RawEvent) -> Option<Support> {
-        let part = Part::of(event.event(), event.umask())?;
-        let plain = RawEvent::new().with_event(event.event()).with_umask(event.umask());
-        let is_there = self.unit().has(self.capabilities.count() + part.number());
-        Some(if event == plain && is_there { Support::Supported } else { Support::NoMetrics })
     }
 
     /// Returns the index of an event of the unit, as a set; `None` for other events.
