@@ -30,7 +30,10 @@ pub fn take_metrics<M: Platform>(
             Service::Time { .. } | Service::Branches { .. } => None,
         })
     };
-    let counts = |processor: &&ProcessorIndex| states(**processor).next().is_some();
+    let counts = |processor: &&ProcessorIndex| {
+        let unit = hal.interface_of(**processor).unit();
+        !unit.is_empty() && states(**processor).next().is_some()
+    };
     let found = processors.iter().filter(counts).map(|processor| (*processor, states(*processor).next()));
     let found = try_collect(found, processors.len())?;
     if found.is_empty() {

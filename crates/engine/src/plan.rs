@@ -188,10 +188,12 @@ impl<M: Platform> Planner<'_, M> {
         reserve(&mut session.times, 1)?;
         let EngineContext { sampler, hal, .. } = self.context;
         let core_type = hal.core_type(processor);
+        // Looked up once: it takes a look at every processor.
+        let other_thread = hal.other_thread(processor);
         let mut served = try_with_capacity(width)?;
         let mut shared = CounterSet::NONE;
         for event in &mut session.events {
-            let one = self.served(processor, core_type, session.tag, event, shared)?;
+            let one = self.served(processor, other_thread, core_type, session.tag, event, shared)?;
             if let Served::Shared(counter) = one {
                 shared = shared.with(counter);
             }
@@ -389,7 +391,7 @@ impl<M: Platform> Planner<'_, M> {
         let hal = self.context.hal;
         let other = hal.other_thread(processor)?;
         let Service::Counter { state, .. } = event.service else { return None };
-        let beside = hal.undisturbed(processor, state);
+        let beside = hal.undisturbed(processor, Some(other), state);
         let free = hal.cpu_counters(processor).counters(CounterState::is_free);
         let fitting = hal.counters_for(processor, state).and(event.within).and(free);
         (!fitting.without(beside).is_empty()).then_some(other)
@@ -400,6 +402,7 @@ impl<M: Platform> Planner<'_, M> {
     fn served(
         &self,
         processor: ProcessorIndex,
+        other_thread: Option<ProcessorIndex>,
         core_type: Option<CoreType>,
         tag: u16,
         event: &mut PlannedEvent,
@@ -421,7 +424,7 @@ impl<M: Platform> Planner<'_, M> {
         };
         let counters = self.counters_of(processor, event, state)?;
         let state = self.context.hal.with_safe_interval(processor, state.owned_by(tag));
-        let within = event.within.and(self.context.hal.undisturbed(processor, state));
+        let within = event.within.and(self.context.hal.undisturbed(processor, other_thread, state));
         let wanted = Wanted { state, within };
         let unshared = Wanted { state, within: within.without(shared) };
         let found = self.shared(processor, unshared, frequency);

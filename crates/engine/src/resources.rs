@@ -1,6 +1,7 @@
 //! Resources of the machine that sessions share: counters, timers, the interrupt, control areas. Acquired for the first
 //! session that needs them, released after the last.
 
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use pmu::extra::Selector;
@@ -79,8 +80,12 @@ impl Resources {
         context: EngineContext<'_, M>,
     ) -> Result<Taken, Refusal> {
         let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_) | Place::Turn(_)))?;
-        let sampled = session.processors_with(|event, _| event.needs_interrupt())?;
-        let recorded = session.processors_with(|event, _| event.service.uses_debug_store())?;
+        // A session without samples needs no look at its events.
+        let (mut sampled, mut recorded) = (Vec::new(), Vec::new());
+        if session.rings.is_some() {
+            sampled = session.processors_with(|event, _| event.needs_interrupt())?;
+            recorded = session.processors_with(|event, _| event.service.uses_debug_store())?;
+        }
         let are_initialized = counted.iter().all(|processor| context.hal.is_initialized(*processor));
         let needs = Needs {
             counters: if are_initialized { &[] } else { &counted },
@@ -98,12 +103,15 @@ impl Resources {
         if counted.iter().any(lost) {
             return Ok(Taken::CountersGone);
         }
-        access_extra(session, &counted, context)?;
+        let needs_extra = session.events.iter().any(|event| event.selector().is_some());
+        if needs_extra {
+            access_extra(session, &counted, context)?;
+        }
         if !needs.counters.is_empty() {
             initialize(needs.counters, context)?;
         }
         take_metrics(session, &counted, force, context)?;
-        if session.events.iter().any(|event| event.selector().is_some()) {
+        if needs_extra {
             context.on_awake(&session.processors, |current| session.save_extra(current, context.hal))?;
         }
         if !self.take_timers(session, context.platform) {

@@ -49,14 +49,12 @@ impl From<Refusal> for Unplaced {
 /// Events that are counted at the same time.
 #[derive(Debug, Clone, Copy)]
 struct Round {
+    /// The first of them, by its index.
+    first: usize,
     /// How many there are.
     events: usize,
     /// The counters that one of them may have.
     within: CounterSet,
-}
-
-impl Round {
-    const EMPTY: Self = Self { events: 0, within: CounterSet::NONE };
 }
 
 /// Memory of an attempt to assign counters to events, for one attempt after the other.
@@ -65,14 +63,14 @@ struct Attempt {
     /// Indexes of the events.
     events: Vec<usize>,
     wanted: Vec<Wanted>,
-    /// The counter of each event, if the attempt succeeded.
+    /// The counter of each event, if the attempt succeeded; as many as there are events in all.
     counters: Vec<u8>,
 }
 
 impl Attempt {
     fn new(most: usize) -> Result<Self, Refusal> {
         let (events, wanted) = (try_with_capacity(most)?, try_with_capacity(most)?);
-        Ok(Self { events, wanted, counters: try_with_capacity(most)? })
+        Ok(Self { events, wanted, counters: try_collect(core::iter::repeat_n(0, most), most)? })
     }
 
     /// Notes where these events were placed.
@@ -128,40 +126,47 @@ impl Placer<'_> {
         for event in self.events.iter_mut() {
             event.pinned = event.pinned || !hal.may_take_turns(processor, event.wanted);
         }
-        let indexes = || 0..self.events.len();
-        self.reserve(attempt, indexes().filter(|index| self.is_pinned(*index)))?;
+        let is_pinned = |event: &Counted| match event.group {
+            0 => event.pinned,
+            group => self.events.iter().any(|other| other.pinned && other.group == group),
+        };
+        let pinned = (0..).zip(self.events.iter()).filter(|(_, event)| is_pinned(event));
+        self.reserve(attempt, pinned.map(|(index, _)| index))?;
         attempt.write(placed, None);
-        let mut rounds = try_with_capacity(self.events.len())?;
-        for first in indexes().filter(|index| !self.is_pinned(*index) && self.members(*index).next() == Some(*index)) {
-            let round = self.add(attempt, &mut rounds, placed, first)?;
-            attempt.write(placed, Some(round));
+        let (free, mut rounds) = (self.free(), try_with_capacity(self.events.len())?);
+        for (first, event) in self.events.iter().enumerate().filter(|(_, event)| !is_pinned(event)) {
+            if event.group == 0 || self.members(first).next() == Some(first) {
+                let round = self.add(attempt, free, &mut rounds, placed, first)?;
+                attempt.write(placed, Some(round));
+            }
         }
         self.hold(placed, owner);
         Ok(())
     }
 
-    /// Assigns counters to the group of an event in the first round into which it fits, or in a new one, together with
-    /// the other events of the round. Returns the number of the round.
+    /// Assigns `free` counters to the group of an event in the first round into which it fits, or in a new one, together
+    /// with the other events of the round. Returns the number of the round.
     fn add(
         &self,
         attempt: &mut Attempt,
+        free: CounterSet,
         rounds: &mut Vec<Round>,
         placed: &[Placed],
         first: usize,
     ) -> Result<usize, Unplaced> {
-        let (free, group) = (self.free(), || self.members(first));
-        let own = group().filter_map(|index| self.events.get(index)).fold(Round::EMPTY, |round, event| Round {
-            events: round.events + 1,
-            within: round.within.or(event.wanted.within),
-        });
+        let group = || self.members(first);
+        let of_group = group().filter_map(|index| self.events.get(index));
+        let (events, within) = of_group
+            .fold((0, CounterSet::NONE), |(events, within), event| (events + 1, within.or(event.wanted.within)));
         for (number, round) in rounds.iter_mut().enumerate() {
-            let extended = Round { events: round.events + own.events, within: round.within.or(own.within) };
+            let extended = Round { events: round.events + events, within: round.within.or(within), ..*round };
             // Spares the attempt to put events into a round that is full.
             if extended.events > extended.within.and(free).len() as usize {
                 continue;
             }
-            let others = (0..).zip(placed).filter(|(_, placed)| placed.round == Some(number)).map(|(index, _)| index);
-            match self.assign(attempt, others.chain(group())) {
+            let after = (round.first..).zip(placed.get(round.first..).unwrap_or_default());
+            let others = after.filter(|(_, placed)| placed.round == Some(number)).take(round.events);
+            match self.assign(attempt, others.map(|(index, _)| index).chain(group())) {
                 Ok(()) => {
                     *round = extended;
                     return Ok(number);
@@ -171,7 +176,7 @@ impl Placer<'_> {
             }
         }
         self.assign(attempt, group())?;
-        rounds.try_push(own)?;
+        rounds.try_push(Round { first, events, within })?;
         Ok(rounds.len().saturating_sub(1))
     }
 
@@ -214,16 +219,12 @@ impl Placer<'_> {
         self.hal.cpu_counters(self.processor).counters(CounterState::is_free)
     }
 
-    /// Returns whether an event of the group of an event has a counter all the time.
-    fn is_pinned(&self, event: usize) -> bool {
-        self.members(event).filter_map(|index| self.events.get(index)).any(|event| event.pinned)
-    }
-
     /// Returns the events of the group of an event: it alone if it has none.
     fn members(&self, event: usize) -> impl Iterator<Item = usize> + use<'_> {
         let group = self.events.get(event).map_or(0, |event| event.group);
-        let all = if group == 0 { event..event.saturating_add(1) } else { 0..self.events.len() };
-        all.filter(move |index| self.events.get(*index).is_some_and(|event| event.group == group))
+        let (alone, all) = if group == 0 { (Some(event), &[][..]) } else { (None, &*self.events) };
+        let others = (0..).zip(all).filter(move |(_, other)| other.group == group);
+        alone.into_iter().chain(others.map(|(index, _)| index))
     }
 
     /// Assigns free counters to events, and reserves them.
@@ -240,14 +241,13 @@ impl Placer<'_> {
         let Attempt { events: indexes, wanted, counters } = attempt;
         indexes.clear();
         wanted.clear();
-        counters.clear();
         for index in events {
             if let Some(event) = self.events.get(index) {
                 indexes.try_push(index)?;
                 wanted.try_push(event.wanted)?;
-                counters.try_push(0)?;
             }
         }
+        let counters = counters.get_mut(..wanted.len()).unwrap_or_default();
         let assigned = self.hal.assign(self.processor, wanted, counters);
         assigned.map_err(|index| Unplaced::Event(indexes.get(index).copied().unwrap_or_default()))
     }

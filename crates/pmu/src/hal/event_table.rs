@@ -79,17 +79,13 @@ impl EventTable {
     /// # IRQL
     /// Any.
     pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
-        for (index, slot) in self.raw_slots(self.raw_taken.load(Ordering::Relaxed)) {
+        let first = u16::try_from(self.sources.len()).unwrap_or(u16::MAX);
+        let taken = self.raw_taken.load(Ordering::Relaxed);
+        for (index, slot) in (first..).zip(self.raw.iter().take(taken.into())) {
             if !slot.is_free() && !is_used(index) {
                 slot.free();
             }
         }
-    }
-
-    /// Returns the first slots of raw events, each with the index that the state of a counter has for it.
-    fn raw_slots(&self, number: u16) -> impl Iterator<Item = (u16, &RawSlot)> {
-        let first = u16::try_from(self.sources.len()).unwrap_or(u16::MAX);
-        (first..).zip(self.raw.iter().take(number.into()))
     }
 
     /// Returns the index of a raw event with the value of its extra register, or 0: that of its slot, which is taken if
@@ -99,18 +95,22 @@ impl EventTable {
     /// [`HalError::TooManyRaw`].
     pub(super) fn index_of_raw(&self, event: RawEvent, value: u64) -> Result<u16, HalError> {
         let taken = self.raw_taken.load(Ordering::Relaxed);
-        let mut free = None;
-        for (number, (index, slot)) in (0_u16..).zip(self.raw_slots(taken.saturating_add(1))) {
+        let slots = self.raw.get(..usize::from(taken)).unwrap_or_default();
+        // The slot of the event; else the first that is free, or was never taken.
+        let mut number = slots.len();
+        for (other, slot) in slots.iter().enumerate().rev() {
             if slot.is(event, value) {
-                return Ok(index);
+                number = other;
+                break;
             }
-            if free.is_none() && slot.is_free() {
-                free = Some((number, index, slot));
+            if slot.is_free() {
+                number = other;
             }
         }
-        let (number, index, slot) = free.ok_or_else(|| HalError::TooManyRaw(event.source()))?;
+        let slot = self.raw.get(number).ok_or_else(|| HalError::TooManyRaw(event.source()))?;
         slot.set(event, value);
-        self.raw_taken.store(taken.max(number + 1), Ordering::Relaxed);
-        Ok(index)
+        let number = u16::try_from(number).unwrap_or(u16::MAX);
+        self.raw_taken.store(taken.max(number.saturating_add(1)), Ordering::Relaxed);
+        Ok(u16::try_from(self.sources.len()).unwrap_or(u16::MAX).saturating_add(number))
     }
 }

@@ -22,12 +22,17 @@ impl<E> Hal<E> {
         all.find(|(index, other)| *index != processor && other.pmu.core() == Some(core)).map(|(index, _)| index)
     }
 
-    /// Returns the counters of `processor` that can count what `state` states without disturbing the other thread of
-    /// the core, or being disturbed by it.
+    /// Returns the counters of `processor` that can count what `state` states without disturbing `other`, the
+    /// [other thread](Self::other_thread) of the core, or being disturbed by it.
     #[must_use]
-    pub fn undisturbed(&self, processor: ProcessorIndex, state: CounterState) -> CounterSet {
+    pub fn undisturbed(
+        &self,
+        processor: ProcessorIndex,
+        other: Option<ProcessorIndex>,
+        state: CounterState,
+    ) -> CounterSet {
         let all = CounterSet::first(CounterSet::MOST);
-        let Some(other) = self.other_thread(processor) else { return all };
+        let Some(other) = other else { return all };
         let Interface::Emon(emon) = self.interface_of(processor) else { return all };
         let disturbs = |state| self.disturbs_other_thread(emon, state);
         let is_exclusive = disturbs(state);
