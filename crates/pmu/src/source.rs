@@ -115,15 +115,13 @@ pub struct ProfileSource {
     pub name: &'static str,
     /// Event select register in the table: event, unit mask, USR and OS. Zero if no counter counts the source.
     pub select: u64,
-    /// Emon only: the bit of CPUID leaf 0xA EBX that is clear if the event is available.
-    pub ebx_bit: Option<u8>,
 }
 
 impl ProfileSource {
     /// Returns an entry without a name for a raw event.
     #[must_use]
     pub const fn of_raw(event: RawEvent) -> Self {
-        Self { source: event.source(), name: "", select: event.select(), ebx_bit: None }
+        Self { source: event.source(), name: "", select: event.select() }
     }
 }
 
@@ -204,12 +202,8 @@ impl PackedSelect {
     }
 }
 
-/// Returns an entry of the Amd64 table (HAL Amd64 interface, section 2.2: Value, Symbol, Select).
-pub(crate) const fn amd64(source: u64, name: &'static str, select: u64) -> ProfileSource {
-    ProfileSource { source: Source(source), name, select, ebx_bit: None }
-}
-
-/// Returns an entry of the Emon table (HAL Emon interface, section 2.2: Value, Name, EBX Bit, Select).
-pub(crate) const fn emon(source: u64, name: &'static str, ebx_bit: Option<u8>, select: u64) -> ProfileSource {
-    ProfileSource { source: Source(source), name, select, ebx_bit }
+/// Returns an entry of the Amd64 table (HAL Amd64 interface, section 2.2: Value, Symbol, Select), or of the Emon table
+/// (HAL Emon interface, section 2.2: Value, Name, Select).
+pub(crate) const fn row(source: u64, name: &'static str, select: u64) -> ProfileSource {
+    ProfileSource { source: Source(source), name, select }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use pmu::interface::emon;
 use pmu::{Interface, Kind, ProfileInterface, ProfileSource, Source, Support};
 use simulation::SimMachine;
 
@@ -38,8 +39,9 @@ fn rows(table: &'static str) -> Vec<(u64, &'static str, Option<u8>, u64)> {
     table.lines().map(row).collect()
 }
 
-fn as_in_the_seed(source: &ProfileSource) -> (u64, String, Option<u8>, u64) {
-    (source.source.0, format!("Profile{}", source.name), source.ebx_bit, source.select)
+fn as_in_the_seed(kind: Kind, source: &ProfileSource) -> (u64, String, Option<u8>, u64) {
+    let bit = if kind == Kind::Emon { emon::ebx_bit(source) } else { None };
+    (source.source.0, format!("Profile{}", source.name), bit, source.select)
 }
 
 #[test]
@@ -47,7 +49,7 @@ fn every_row_of_the_seeds_is_a_row_of_the_table_and_there_are_no_others() {
     for (kind, table, length) in [(Kind::Amd64, AMD64, 176), (Kind::Emon, EMON, 13)] {
         let wanted = rows(table);
         assert_eq!(wanted.len(), length);
-        let table: Vec<_> = kind.sources().iter().map(as_in_the_seed).collect();
+        let table: Vec<_> = kind.sources().iter().map(|row| as_in_the_seed(kind, row)).collect();
         let wanted: Vec<_> = wanted.into_iter().map(|(v, name, bit, s)| (v, name.to_owned(), bit, s)).collect();
         assert_eq!(table, wanted, "{}", kind.name());
     }
@@ -59,7 +61,7 @@ fn every_row_of_the_seed_is_countable_on_a_k8_bit_for_bit() {
     for name in ["k8-clawhammer", "k8-sledgehammer", "k8-brisbane", "winchester-2800", "windsor-6400", "kvm-qemu-amd"] {
         let interface = interface_of(name);
         let countable = interface.sources().iter().filter(|row| interface.support(row) == Support::Supported);
-        let countable: Vec<_> = countable.map(|row| as_in_the_seed(&row)).collect();
+        let countable: Vec<_> = countable.map(|row| as_in_the_seed(Kind::Amd64, &row)).collect();
         let wanted: Vec<_> = rows(AMD64).into_iter().map(|(v, name, bit, s)| (v, name.to_owned(), bit, s)).collect();
         assert_eq!(countable, wanted, "{name}");
     }

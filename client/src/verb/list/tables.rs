@@ -1,5 +1,6 @@
 //! `list --interface`: shows the complete table of a profile interface, as in the HAL.
 
+use pmu::interface::emon;
 use pmu::interval::IntervalRange;
 use pmu::{Kind, ProfileSource, Source};
 use serde::Serialize;
@@ -21,14 +22,14 @@ struct SourceRow {
     maximum: u32,
 }
 
-impl From<&'static ProfileSource> for SourceRow {
-    fn from(source: &'static ProfileSource) -> Self {
+impl SourceRow {
+    fn of(kind: Kind, source: &'static ProfileSource) -> Self {
         let IntervalRange { default, minimum, maximum } = IntervalRange::of(source.source);
         Self {
             id: source.source.number(),
             name: source.name,
             select: format::select(source.select),
-            ebx_bit: source.ebx_bit,
+            ebx_bit: if kind == Kind::Emon { emon::ebx_bit(source) } else { None },
             interval: default,
             minimum,
             maximum,
@@ -51,7 +52,7 @@ pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {
     if json {
         return context.json(&InterfaceTable {
             interface: kind.name(),
-            sources: kind.sources().iter().map(SourceRow::from).collect(),
+            sources: kind.sources().iter().map(|source| SourceRow::of(kind, source)).collect(),
         });
     }
     context.say(&format!("{}\n\n{}", sources(kind), intervals(kind)))
@@ -63,7 +64,7 @@ fn sources(kind: Kind) -> String {
         let name = source.name.to_owned();
         let mut row = vec![source.source.0.to_string(), name, hexadecimal(source.select)];
         if kind == Kind::Emon {
-            row.push(source.ebx_bit.map_or_else(|| "-".to_owned(), |bit| bit.to_string()));
+            row.push(emon::ebx_bit(source).map_or_else(|| "-".to_owned(), |bit| bit.to_string()));
         }
         row
     };

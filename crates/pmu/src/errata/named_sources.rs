@@ -110,7 +110,7 @@ impl Erratum {
             Events::Zen3(_) => Generation::ZEN_3.sources(),
         };
         sources.iter().filter(move |row| match events {
-            Events::Architectural(bits) => row.ebx_bit.is_some_and(|bit| bits.contains(&bit)),
+            Events::Architectural(bits) => emon::ebx_bit(row).is_some_and(|bit| bits.contains(&bit)),
             Events::Zen3(_) => self.concerns(row.select),
         })
     }

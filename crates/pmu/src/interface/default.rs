@@ -7,8 +7,7 @@ use crate::source::{ProfileSource, Source};
 use crate::state::{Active, CounterSet, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
 /// ProfileTime alone (HAL interface selection, section 4).
-pub const SOURCES: [ProfileSource; 1] =
-    [ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None }];
+pub const SOURCES: [ProfileSource; 1] = [ProfileSource { source: Source::TIME, name: "Time", select: 0 }];
 
 /// The Default interface.
 #[derive(Debug, Clone, Copy)]

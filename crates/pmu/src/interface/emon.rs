@@ -48,7 +48,7 @@ pub use perf_metrics::UnitCounts;
 pub(crate) use perf_metrics::is_metric;
 pub(crate) use precise::access_records;
 pub use precise::{PreciseForm, acknowledge_records};
-pub use sources::SOURCES;
+pub use sources::{SOURCES, ebx_bit};
 
 const IA32_PERFEVTSEL0: Msr = Msr::new(perfmon::IA32_PERFEVTSEL0);
 const IA32_PMC0: Msr = Msr::new(perfmon::IA32_PMC0);
@@ -177,6 +177,15 @@ impl Emon {
         self.capabilities.microarchitecture().table().find(select.event_select().into(), umask, select.cmask() != 0)
     }
 
+    /// Returns why the processor lacks the architectural event with this bit in leaf 0xA EBX, if it does.
+    const fn lacks(self, bit: Option<u8>) -> Option<Support> {
+        match bit {
+            Some(bit) if !self.capabilities.enumerates(bit) => Some(Support::EventNotEnumerated),
+            Some(bit) if self.capabilities.lacks(bit) => Some(Support::EventNotAvailable),
+            _ => None,
+        }
+    }
+
     /// Returns the index of the fixed counter that counts the event of a source.
     fn fixed_for(self, source: &ProfileSource) -> Option<u8> {
         let number = fixed::number_for(source)?;
@@ -284,11 +293,7 @@ impl ProfileInterface for Emon {
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
-        match source.ebx_bit {
-            Some(bit) if !self.capabilities.enumerates(bit) => Support::EventNotEnumerated,
-            Some(bit) if self.capabilities.lacks(bit) => Support::EventNotAvailable,
-            _ => Support::Supported, // includes ProfileTime
-        }
+        self.lacks(ebx_bit(source)).unwrap_or(Support::Supported) // includes ProfileTime
     }
 
     /// Event numbers have 8 bits, unit masks 16 where leaf 0x23 reports UMASK2. If the table contains the event too,
@@ -309,10 +314,9 @@ impl ProfileInterface for Emon {
         if let Some(lack) = super::lacks_version_6(event, self.capabilities.umask2(), self.capabilities.eq()) {
             return Err(lack);
         }
-        let listed = SOURCES.iter().find(|source| source.ebx_bit.is_some() && source.select == plain.select());
-        match listed.map_or(Support::Supported, |source| self.support(source)) {
-            Support::Supported => support::some(self.counters_for(&source)),
-            lack => Err(lack),
+        match self.lacks(sources::architectural(plain.select())) {
+            None => support::some(self.counters_for(&source)),
+            Some(lack) => Err(lack),
         }
     }
 

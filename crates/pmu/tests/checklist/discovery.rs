@@ -1,5 +1,6 @@
 //! Discovery of counters and events, and refused sources.
 
+use pmu::interface::emon;
 use pmu::{Hal, HalError, Interface, Kind, ProfileInterface, Reason, Source, Support};
 
 use super::bench::{Access, Bench, amd, amd_of_family, intel, leaf_a_eax, of_interface, processor_of, with_counters};
@@ -77,7 +78,7 @@ fn d03_an_event_is_there_if_its_bit_is_clear_and_below_the_length() {
                 let machine = simulation::SimMachine::of([intel(leaf)]);
                 let interface = Interface::new(Kind::Emon, machine.processor(0));
                 for source in Kind::Emon.sources() {
-                    let Some(bit) = source.ebx_bit else {
+                    let Some(bit) = emon::ebx_bit(source) else {
                         assert_eq!(interface.support(source), Support::Supported, "ProfileTime");
                         continue;
                     };
@@ -102,7 +103,7 @@ fn d04_a_missing_event_is_refused_with_its_reason_and_no_register_is_touched() {
         let mut refused = 0;
         for source in bench.hal.source_list() {
             let number = source.source.source;
-            let reason = match source.source.ebx_bit {
+            let reason = match emon::ebx_bit(&source.source) {
                 Some(bit) if bit >= length => Support::EventNotEnumerated,
                 Some(bit) if mask >> bit & 1 == 1 => Support::EventNotAvailable,
                 _ => continue,
@@ -239,7 +240,7 @@ fn d28_a_failed_allocation_for_no_counters_is_no_error() {
 
 #[test]
 fn d31_these_identities_enumerate_more_events_than_the_table_knows_and_no_others() {
-    let bits = Kind::Emon.sources().iter().filter_map(|source| source.ebx_bit);
+    let bits = Kind::Emon.sources().iter().filter_map(emon::ebx_bit);
     assert_eq!(bits.max(), Some(KNOWN_EVENTS - 1));
     let more = of_interface("Emon").filter(|identity| {
         let [_, _, _, length] = identity.cpuid().cpuid(0xA, 0)[0].to_le_bytes();

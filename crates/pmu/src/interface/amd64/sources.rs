@@ -4,7 +4,7 @@
 //! The names and encodings are those of the K8 era (AMD BKDG for families 0Fh and 10h). The HAL's misspellings stay,
 //! because programs look sources up by name.
 
-use crate::source::{ProfileSource, amd64 as row};
+use crate::source::{ProfileSource, row};
 
 /// The sources in ascending order of KPROFILE_SOURCE.
 pub const SOURCES: [ProfileSource; 176] = [

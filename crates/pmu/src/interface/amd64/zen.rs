@@ -258,7 +258,7 @@ const fn merged(column: Column) -> ([ProfileSource; LENGTH], [PackedSelect; LENG
         let of_ours = if ours < ROWS.len() { ROWS[ours].source } else { u64::MAX };
         if of_ours <= of_hal {
             let Row { source, name, encodings } = &ROWS[ours];
-            entries[place] = ProfileSource { source: Source(*source), name, select: ABSENT, ebx_bit: None };
+            entries[place] = ProfileSource { source: Source(*source), name, select: ABSENT };
             selects[place] = PackedSelect::new(match column {
                 Column::Known(generation) => encodings[generation],
                 Column::Unknown if is_on_every_model(*source) => encodings[0],

@@ -3,6 +3,7 @@
 use x86_defs::intel::perfmon::FixedControl;
 
 use super::capabilities::{MAX_FIXED, PmuCapabilities};
+use super::sources::ebx_bit;
 use crate::source::ProfileSource;
 use crate::state::{CounterSet, CounterState, CpuCounters};
 
@@ -17,7 +18,7 @@ const REFERENCE_CYCLES: u8 = 2;
 
 /// Returns the number of the fixed counter for the event of a source, if there is one.
 pub fn number_for(source: &ProfileSource) -> Option<u8> {
-    let bit = source.ebx_bit?;
+    let bit = ebx_bit(source)?;
     (0..).zip(EVENTS).find(|(_, event)| *event == bit).map(|(number, _)| number)
 }
 

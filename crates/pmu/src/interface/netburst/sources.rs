@@ -95,7 +95,7 @@ impl Event {
 
     const fn row(self, source: u64, name: &'static str) -> ProfileSource {
         let both_modes = self.escr.with_t0_usr(true).with_t0_os(true).into_bits();
-        ProfileSource { source: Source(source), name, select: both_modes, ebx_bit: None }
+        ProfileSource { source: Source(source), name, select: both_modes }
     }
 }
 
@@ -120,7 +120,7 @@ const EVENTS: [Option<Event>; 7] =
 
 /// The sources in ascending order of KPROFILE_SOURCE; the select is the ESCR of a processor without Hyper-Threading.
 pub const SOURCES: [ProfileSource; EVENTS.len()] = [
-    ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None },
+    ProfileSource { source: Source::TIME, name: "Time", select: 0 },
     INSTRUCTIONS.row(0x02, "TotalIssues"),
     BRANCHES.row(0x06, "BranchInstructions"),
     CACHE_MISSES.row(0x0A, "CacheMisses"),

@@ -7,12 +7,12 @@ use crate::source::{ProfileSource, Source};
 
 const fn row(source: u64, name: &'static str, event_select: u8) -> ProfileSource {
     let select = PerfEvtSel::new().with_event_select(event_select).with_usr(true).with_os(true);
-    ProfileSource { source: Source(source), name, select: select.into_bits(), ebx_bit: None }
+    ProfileSource { source: Source(source), name, select: select.into_bits() }
 }
 
 /// The sources in ascending order of KPROFILE_SOURCE.
 pub const SOURCES: [ProfileSource; 9] = [
-    ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None },
+    ProfileSource { source: Source::TIME, name: "Time", select: 0 },
     row(0x02, "TotalIssues", 0xC0),          // INST_RETIRED
     row(0x06, "BranchInstructions", 0xC4),   // BR_INST_RETIRED
     row(0x08, "DcacheMisses", 0x45),         // DCU_LINES_IN

@@ -9,12 +9,12 @@ use crate::source::{ProfileSource, Source};
 
 const fn row(source: u64, name: &'static str, event_select: u8) -> ProfileSource {
     let select = CesrHalf::new().with_event_select(event_select).with_user(true).with_kernel(true).into_bits();
-    ProfileSource { source: Source(source), name, select: select as u64, ebx_bit: None }
+    ProfileSource { source: Source(source), name, select: select as u64 }
 }
 
 /// The sources in ascending order of KPROFILE_SOURCE; the select is counter 0's half of CESR.
 pub const SOURCES: [ProfileSource; 8] = [
-    ProfileSource { source: Source::TIME, name: "Time", select: 0, ebx_bit: None },
+    ProfileSource { source: Source::TIME, name: "Time", select: 0 },
     row(0x02, "TotalIssues", 0x16),        // INSTRUCTIONS_EXECUTED
     row(0x06, "BranchInstructions", 0x12), // BRANCHES
     row(0x08, "DcacheMisses", 0x29),       // DATA_READ_MISS_OR_WRITE_MISS
