@@ -1,9 +1,13 @@
 //! One column of numbers: the bytes of equal weight together, and differences as small numbers.
 
+use std::ops::{BitOrAssign, Shl};
+
 use crate::error::BlockError;
 
-/// Number of bits in a byte.
-const BYTE: usize = 8;
+/// A number without a sign.
+pub trait Number: Copy + From<u8> + BitOrAssign + Shl<u32, Output = Self> {}
+
+impl<T: Copy + From<u8> + BitOrAssign + Shl<u32, Output = Self>> Number for T {}
 
 /// Makes small numbers of small differences, whatever their sign.
 pub const fn zigzag(difference: u64) -> u64 {
@@ -38,27 +42,24 @@ pub fn put_values(columns: &mut Vec<u8>, values: &[u64]) {
 pub struct Columns<'a>(pub &'a [u8]);
 
 impl Columns<'_> {
-    /// Takes a column of `count` values.
-    pub fn take(&mut self, count: usize) -> Result<Vec<u64>, BlockError> {
+    /// Takes a column of `count` values, none of which has more bytes than `T`.
+    pub fn take<T: Number>(&mut self, count: usize) -> Result<Vec<T>, BlockError> {
         let (width, rest) = self.0.split_first().ok_or(BlockError::Columns)?;
         let width = usize::from(*width);
-        if width > size_of::<u64>() {
+        if width > size_of::<T>() {
             return Err(BlockError::Columns);
         }
         let (planes, rest) = rest.split_at_checked(width * count).ok_or(BlockError::Columns)?;
         self.0 = rest;
-        let mut values = vec![0; count];
         // `max` because an empty column has no planes, which `chunks_exact` does not accept.
-        for (byte, plane) in planes.chunks_exact(count.max(1)).enumerate() {
+        let mut planes = planes.chunks_exact(count.max(1));
+        let Some(lowest) = planes.next() else { return Ok(vec![T::from(0); count]) };
+        let mut values: Vec<T> = lowest.iter().map(|part| T::from(*part)).collect();
+        for (byte, plane) in (1..).zip(planes) {
             for (value, part) in values.iter_mut().zip(plane) {
-                *value |= u64::from(*part) << (byte * BYTE);
+                *value |= T::from(*part) << (byte * u8::BITS);
             }
         }
         Ok(values)
-    }
-
-    /// Takes a column of numbers that fit into `T`.
-    pub fn take_as<T: TryFrom<u64>>(&mut self, count: usize) -> Result<Vec<T>, BlockError> {
-        self.take(count)?.into_iter().map(|value| T::try_from(value).map_err(|_| BlockError::Columns)).collect()
     }
 }

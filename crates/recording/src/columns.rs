@@ -245,21 +245,30 @@ impl SampleColumns {
         let mut columns = Columns(&decompressed);
         let place_records = decode_places(&mut columns, places)?;
         let stacks = decode_stacks(&mut columns, places, numbers)?;
-        let processor: Vec<u32> = columns.take_as(count)?;
-        let place: Vec<u32> = columns.take_as(count)?;
-        let mut time = columns.take(count)?;
-        let number = columns.take(count)?;
-        let mut last = columns.take(count)?;
+        let processor: Vec<u32> = columns.take(count)?;
+        let place: Vec<u32> = columns.take(count)?;
+        let mut time: Vec<u64> = columns.take(count)?;
+        let number: Vec<u64> = columns.take(count)?;
+        let mut last: Vec<u64> = columns.take(count)?;
         if !columns.0.is_empty() || decompressed.len() != length || place.iter().any(|place| *place >= head.places) {
             return Err(BlockError::Columns);
         }
 
         let branches: Vec<bool> = place_records.iter().map(|place| place.kind() == Some(RecordKind::Branch)).collect();
-        let mut previous: FxHashMap<u32, Previous> = FxHashMap::default();
+        let mut all: FxHashMap<u32, Previous> = FxHashMap::default();
         let mut numbers = Vec::with_capacity(count);
         let each = processor.iter().zip(&place).zip(time.iter_mut().zip(&number).zip(&mut last));
+        // One processor for each remainder of its number, so that few samples are looked up in the map.
+        let mut recent = [(None, Previous::new(head.earliest)); 64];
         for ((processor, place), ((time, number), last)) in each {
-            let previous = previous.entry(*processor).or_insert(Previous::new(head.earliest));
+            let slot = *processor as usize % recent.len();
+            let Some((owner, previous)) = recent.get_mut(slot) else { continue };
+            if *owner != Some(*processor) {
+                if let Some(other) = owner.replace(*processor) {
+                    all.insert(other, *previous);
+                }
+                *previous = all.get(processor).copied().unwrap_or(Previous::new(head.earliest));
+            }
             previous.time = previous.time.wrapping_add(unzigzag(*time));
             *time = previous.time;
             let difference = unzigzag(*number).cast_signed();
@@ -302,13 +311,13 @@ impl SampleColumns {
 }
 
 fn decode_places(columns: &mut Columns<'_>, count: usize) -> Result<Vec<SampleRecord>, BlockError> {
-    let kinds: Vec<u16> = columns.take_as(count)?;
-    let modes: Vec<u16> = columns.take_as(count)?;
-    let sources: Vec<u32> = columns.take_as(count)?;
-    let processes: Vec<u32> = columns.take_as(count)?;
-    let threads: Vec<u32> = columns.take_as(count)?;
-    let addresses = columns.take(count)?;
-    let targets = columns.take(count)?;
+    let kinds: Vec<u16> = columns.take(count)?;
+    let modes: Vec<u16> = columns.take(count)?;
+    let sources: Vec<u32> = columns.take(count)?;
+    let processes: Vec<u32> = columns.take(count)?;
+    let threads: Vec<u32> = columns.take(count)?;
+    let addresses: Vec<u64> = columns.take(count)?;
+    let targets: Vec<u64> = columns.take(count)?;
     let mut address = 0_u64;
     let each = kinds.into_iter().zip(modes).zip(sources).zip(processes).zip(threads).zip(addresses).zip(targets);
     let places = each.map(|((((((kind, mode), source), process), thread), difference), target)| {
@@ -321,7 +330,7 @@ fn decode_places(columns: &mut Columns<'_>, count: usize) -> Result<Vec<SampleRe
 
 fn decode_stacks(columns: &mut Columns<'_>, count: usize, numbers: Numbers) -> Result<Vec<StackId>, BlockError> {
     let mut stack = 0_u64;
-    let each = columns.take(count)?.into_iter().map(|difference| {
+    let each = columns.take::<u64>(count)?.into_iter().map(|difference| {
         stack = stack.wrapping_add(unzigzag(difference));
         numbers.global(u32::try_from(stack).map_err(|_| BlockError::Columns)?)
     });

@@ -217,8 +217,8 @@ impl Numbers {
         let decompressed = Decompressor::new().and_then(|mut one| one.decompress(frame, length));
         let decompressed = decompressed.map_err(BlockError::Compression)?;
         let mut columns = Columns(&decompressed);
-        let distances: Vec<u32> = columns.take_as(count)?;
-        let differences = columns.take(count)?;
+        let distances: Vec<u32> = columns.take(count)?;
+        let differences: Vec<u64> = columns.take(count)?;
         if !columns.0.is_empty() || decompressed.len() != length {
             return Err(BlockError::Stacks);
         }
