@@ -10,7 +10,7 @@ use crate::imports::{Level, level};
 
 /// Limit for the stack of each entry point, in bytes. A kernel stack has 24 KiB, part of which the interrupted code has
 /// used. The deepest case is a processor that exceeds its budget while its Debug Store is in use.
-const STACK: u64 = 1_352;
+const STACK: u64 = 1_456;
 
 /// The same limit for the work of requests on a processor, which begins on the stack of the request, or on one of which
 /// an IPI uses little more. The deepest case is the start of a session whose events load what hardware reloads.
