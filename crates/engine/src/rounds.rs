@@ -144,8 +144,8 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// Assigns `free` counters to the group of an event in the first round into which it fits, or in a new one, together
-    /// with the other events of the round. Returns the number of the round.
+    /// Assigns `free` counters to the group of an event in the first round into which it fits, or in a new one,
+    /// together with the other events of the round. Returns the number of the round.
     fn add(
         &self,
         attempt: &mut Attempt,

@@ -40,10 +40,10 @@ impl<E> Hal<E> {
         all.without(taken.and(CounterSet::from_bits(emon.capabilities().general().into())))
     }
 
-    /// Returns whether a [narrowed](Self::narrowed) event can share its counter with others, one after the other. It cannot if it needs an extra
-    /// register, which keeps one value, or if it is of slots or a metric, which take no counter from others. Nor can it
-    /// where an event limits what other counters may count: the counters of the other thread, or those of NetBurst that
-    /// share a register.
+    /// Returns whether a [narrowed](Self::narrowed) event can share its counter with others, one after the other. It
+    /// cannot if it needs an extra register, which keeps one value, or if it is of slots or a metric, which take no
+    /// counter from others. Nor can it where an event limits what other counters may count: the counters of the other
+    /// thread, or those of NetBurst that share a register.
     #[must_use]
     pub fn may_take_turns(&self, processor: ProcessorIndex, Wanted { state, within }: Wanted) -> bool {
         match self.interface_of(processor) {
