@@ -162,6 +162,12 @@ pub struct Reading {
     pub value: Result<u64, GeneralProtection>,
 }
 
+/// Passes a reading on.
+#[inline(never)] // it calls a closure by its address, which no other function does
+fn pass(note: &dyn Fn(Reading), reading: Reading) {
+    note(reading);
+}
+
 /// Performs the accesses of one phase on the current processor.
 pub struct FirstAccess<'a, C> {
     cpu: &'a C,
@@ -185,10 +191,10 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault, unless it is noted.
-    #[inline(never)] // it calls a closure by its address, which no other function does
+    #[inline]
     fn noted(&self, access: Access, number: u32, value: Result<u64, GeneralProtection>) -> Result<u64, Fault> {
         let Some(note) = self.note else { return value.map_err(|_| Fault::on_read(access, number)) };
-        note(Reading { access, number, value });
+        pass(note, Reading { access, number, value });
         Ok(value.unwrap_or(0))
     }
 

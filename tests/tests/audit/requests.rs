@@ -59,7 +59,7 @@ const ROUTINES: [(&str, &str); 5] = [
 /// fold equal functions, so that not every target is in the file.
 const TARGETS: &[(&str, &[&str])] = &[
     ("pmu::placement::assign(", PLACEMENT),
-    ("pmu::first_access::FirstAccess::noted<", NOTES),
+    ("pmu::first_access::pass(", NOTES),
     ("sample_ring::memory::", &["halprof::nt::node_pool::free("]),
     ("engine::plan::Planner::add_ring<", &["halprof::nt::node_pool::free("]),
     ("core::fmt::write(", &["core::fmt::num::", WRITE_STR, WRITE_CHAR]),
