@@ -86,6 +86,12 @@ pub struct Sampler {
     wants_events: AtomicBool,
 }
 
+/// Says that a branch is rare, or each interrupt would prepare its result.
+#[cold]
+const fn nothing() -> Deferred {
+    Deferred { reader: false, events: false }
+}
+
 /// What is left to do after an interrupt or a tick, where PROFILE_LEVEL does not allow it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use]
@@ -169,7 +175,7 @@ impl Sampler {
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> Deferred {
-        let Some(owned) = self.hal.per_cpu(current.index()) else { return Deferred::default() };
+        let Some(owned) = self.hal.per_cpu(current.index()) else { return nothing() };
         let begin = (clock(), current.cpu().time_stamp());
         if owned.extension().is_special() {
             return self.interrupt_special(current, owned, begin, clock, interrupted);
@@ -214,10 +220,10 @@ impl Sampler {
         let per_cpu = owned.extension();
         let (pebs_sequence, cookie) = if SPECIAL { (per_cpu.pebs_sequence(), per_cpu.next_cookie()) } else { (0, 0) };
         let OverflowStatus(overflowed) = self.hal.serve::<SPECIAL>(current, owned);
-        let mut watermark_hit = false;
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
-            let (event, interval) = subscriptions.loaded();
-            if subscriptions.frequency().is_some() {
+            let ([processor, event], interval) = (subscriptions.place(), subscriptions.loaded());
+            let (subscribers, is_adapted) = subscriptions.flags();
+            if is_adapted {
                 self.adapt_early(current.index(), owned, counter);
             }
             let sample = CounterSample {
@@ -225,7 +231,7 @@ impl Sampler {
                 ip: interrupted.ip,
                 process: interrupted.process,
                 thread: interrupted.thread,
-                processor: current.index().number(),
+                processor,
                 event,
                 interval,
                 kind: CounterKind::Sample,
@@ -236,19 +242,21 @@ impl Sampler {
             if SPECIAL {
                 per_cpu.with_events(|events| events.add_sample(counter, per_cpu.event(counter), &sample));
             }
-            watermark_hit |= per_cpu.deliver(subscriptions, counter, &SampleRecord::from(sample));
+            per_cpu.deliver(subscribers, counter, &SampleRecord::from(sample));
         }
         if overflowed.is_empty() && !(SPECIAL && per_cpu.has_fetched()) {
-            watermark_hit |= self.note_spurious(current, per_cpu, begin);
+            if self.note_spurious(current, per_cpu, begin) {
+                per_cpu.note_watermark_hit();
+            }
         } else {
             per_cpu.count_served();
         }
-        let stamps = current.cpu().time_stamp().wrapping_sub(stamp);
+        let stamps = || current.cpu().time_stamp().wrapping_sub(stamp);
         let measured = per_cpu.handler_clock.duration(stamps).unwrap_or_else(|| clock().since(begin));
-        if per_cpu.throttle.spend(measured, self.overhead) {
-            watermark_hit |= self.pause(current, per_cpu, begin.after(measured));
+        if per_cpu.throttle.spend(measured, self.overhead) && self.pause(current, per_cpu, begin.after(measured)) {
+            per_cpu.note_watermark_hit();
         }
-        watermark_hit
+        per_cpu.take_watermark_hit()
     }
 
     /// Lengthens the interval of a counter whose samples come much too often, without waiting for the next tick.

@@ -75,9 +75,11 @@ impl CounterSet {
     pub fn iter(self) -> impl Iterator<Item = u8> {
         let mut left = self.0;
         core::iter::from_fn(move || {
-            let after = left & left.checked_sub(1)?;
+            if left == 0 {
+                return None;
+            }
             let counter = (left.trailing_zeros() & 0xFF) as u8;
-            left = after;
+            left &= left.wrapping_sub(1);
             Some(counter)
         })
     }

@@ -79,9 +79,9 @@ impl HandlerClock {
 
     /// Returns the duration of so many time stamps, rounded up, or `None` if their rate is not trusted.
     #[inline]
-    pub fn duration(&self, stamps: u64) -> Option<Ticks> {
+    pub fn duration(&self, stamps: impl FnOnce() -> u64) -> Option<Ticks> {
         let rate = self.trusted.load(Ordering::Relaxed);
-        (rate != 0).then(|| Ticks((stamps.saturating_mul(rate) >> POINT) + 1))
+        (rate != 0).then(|| Ticks((stamps().saturating_mul(rate) >> POINT) + 1))
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
         for (what, is_invariant, ticks, expected) in cases {
             let clock = opened(is_invariant);
             ticked(&clock, ticks.iter().copied());
-            assert_eq!(clock.duration(3_100), expected.map(Ticks), "{what}");
+            assert_eq!(clock.duration(|| 3_100), expected.map(Ticks), "{what}");
         }
     }
 
@@ -141,18 +141,18 @@ mod tests {
     fn a_session_does_not_take_over_the_rate_of_the_last() {
         let clock = opened(true);
         ticked(&clock, [(1, 300), (1, 300)]);
-        assert_ne!(clock.duration(300), None);
+        assert_ne!(clock.duration(|| 300), None);
         clock.open(true, Ticks(0), 0);
-        assert_eq!(clock.duration(300), None);
+        assert_eq!(clock.duration(|| 300), None);
     }
 
     #[test]
     fn no_duration_overflows() {
         let clock = opened(true);
         ticked(&clock, [(u64::MAX >> 33, 1); 2]);
-        assert!(clock.duration(u64::MAX) >= Some(Ticks(u32::MAX.into())));
+        assert!(clock.duration(|| u64::MAX) >= Some(Ticks(u32::MAX.into())));
         ticked(&clock, [(u64::MAX, 1); 2]);
-        assert_eq!(clock.duration(1), None, "a rate that cannot be represented");
+        assert_eq!(clock.duration(|| 1), None, "a rate that cannot be represented");
     }
 
     proptest! {
@@ -168,7 +168,7 @@ mod tests {
             ticked(&clock, [(clock_frequency, stamp_frequency); 2]);
             let stamps = stamp_frequency * nanoseconds / 1_000_000_000;
             let exact = u128::from(clock_frequency) * u128::from(stamps) / u128::from(stamp_frequency);
-            let Ticks(measured) = clock.duration(stamps).unwrap();
+            let Ticks(measured) = clock.duration(|| stamps).unwrap();
             prop_assert!(u128::from(measured) >= exact);
             prop_assert!(u128::from(measured) <= exact + 1);
         }

@@ -310,16 +310,19 @@ impl PerCpuSampling {
         self.fetched.store(fetched, Ordering::Relaxed);
     }
 
-    /// Notes that a ring has become half full where no reader can be woken.
+    /// Notes that a ring has become half full.
     pub fn note_watermark_hit(&self) {
         self.watermark_hit.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether that has happened since the last call.
+    #[inline]
     pub fn take_watermark_hit(&self) -> bool {
-        let watermark_hit = self.watermark_hit.load(Ordering::Relaxed);
+        if !self.watermark_hit.load(Ordering::Relaxed) {
+            return false;
+        }
         self.watermark_hit.store(false, Ordering::Relaxed);
-        watermark_hit
+        true
     }
 
     /// Returns whether records of the Debug Store were fetched in this interrupt.
@@ -362,14 +365,15 @@ impl PerCpuSampling {
         if is_quiet { waiting.and(before) } else { CounterSet::NONE }
     }
 
-    /// Pushes a sample for every subscriber of the counter. Returns whether a ring has become half full.
+    /// Pushes a sample of the counter for every one of `subscribers`, and [notes](Self::take_watermark_hit) whether a ring has
+    /// become half full: to return it would cost seven instructions.
     #[inline]
-    pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, record: &SampleRecord) -> bool {
-        let mut watermark_hit = false;
-        for subscriber in subscriptions.subscribers().iter() {
-            watermark_hit |= self.push(subscriber, counter, record);
+    pub fn deliver(&self, subscribers: Subscribers, counter: u8, record: &SampleRecord) {
+        for subscriber in subscribers.iter() {
+            if self.push(subscriber, counter, record) {
+                self.note_watermark_hit();
+            }
         }
-        watermark_hit
     }
 
     /// Pushes a sample for one subscriber, and counts it for a counter or for the branches. Returns whether the ring

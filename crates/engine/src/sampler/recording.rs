@@ -284,7 +284,7 @@ impl DrainContext<'_> {
         }
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
-            let (_, interval) = subscriptions.loaded();
+            let interval = subscriptions.loaded();
             let initial = ds_buffers::initial(current.cpu(), counter);
             subscriptions.reloaded(self.hal.count_pebs_record(current, counter, initial));
             let sample = PreciseSample {
@@ -299,7 +299,7 @@ impl DrainContext<'_> {
                 mode: mode_of(record.ip),
                 number: record.number,
             };
-            self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, &sample.into());
+            self.per_cpu.deliver(subscriptions.subscribers(), counter, &sample.into());
         }
     }
 

@@ -1,6 +1,8 @@
 //! The subscribers of the samples of a counter.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pmu::ProcessorIndex;
 
 use super::frequency;
 
@@ -48,23 +50,28 @@ impl Subscribers {
 
     /// Returns the subscribers in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Subscriber> + use<> {
-        let mut left = self.0;
+        let mut left = u32::from(self.0);
         core::iter::from_fn(move || {
-            let after = left & left.checked_sub(1)?;
+            if left == 0 {
+                return None;
+            }
             let subscriber = Subscriber((left.trailing_zeros() & 7) as u8);
-            left = after;
+            left &= left.wrapping_sub(1);
             Some(subscriber)
         })
     }
 }
 
+/// The interval of the counter is adapted to a frequency.
+const ADAPTED: u32 = 1 << 8;
+
 /// What the handler needs to know about a counter besides its state.
 #[derive(Debug, Default)]
 pub struct CounterSubscriptions {
-    /// Bit n is subscriber n.
-    subscribers: AtomicU8,
-    /// The counter, as its samples name it: loading it is cheaper than keeping a register.
-    counter: AtomicU32,
+    /// Bit n is subscriber n, and [`ADAPTED`]: the handler loads both at once.
+    flags: AtomicU32,
+    /// The processor, and in the upper half the counter, as its samples name them: one load and one store of both.
+    place: AtomicU64,
     /// Interval with which the counter was loaded.
     loaded: AtomicU32,
     /// Samples per second to which the interval is adapted, or 0.
@@ -78,8 +85,8 @@ pub struct CounterSubscriptions {
 impl CounterSubscriptions {
     pub const fn new() -> Self {
         Self {
-            subscribers: AtomicU8::new(0),
-            counter: AtomicU32::new(0),
+            flags: AtomicU32::new(0),
+            place: AtomicU64::new(0),
             loaded: AtomicU32::new(0),
             frequency: AtomicU32::new(0),
             counted: AtomicU64::new(0),
@@ -89,17 +96,24 @@ impl CounterSubscriptions {
 
     /// Returns the subscribers.
     pub fn subscribers(&self) -> Subscribers {
-        Subscribers(self.subscribers.load(Ordering::Relaxed))
+        self.flags().0
+    }
+
+    /// Returns the subscribers, and whether the interval is adapted.
+    #[inline]
+    pub fn flags(&self) -> (Subscribers, bool) {
+        let flags = self.flags.load(Ordering::Relaxed);
+        (Subscribers((flags & 0xFF) as u8), flags & ADAPTED != 0)
     }
 
     /// Adds a subscriber.
     pub fn add(&self, subscriber: Subscriber) {
-        self.subscribers.store(self.subscribers().0 | 1 << (subscriber.0 & 7), Ordering::Relaxed);
+        self.flags.fetch_or(1 << (subscriber.0 & 7), Ordering::Relaxed);
     }
 
     /// Removes a subscriber.
     pub fn remove(&self, subscriber: Subscriber) {
-        self.subscribers.store(self.others(subscriber), Ordering::Relaxed);
+        self.flags.fetch_and(!(1 << (subscriber.0 & 7)), Ordering::Relaxed);
     }
 
     /// Returns whether there is another subscriber.
@@ -111,14 +125,21 @@ impl CounterSubscriptions {
         self.subscribers().0 & !(1 << (subscriber.0 & 7))
     }
 
-    /// Returns the counter, and the interval with which it was loaded.
-    pub fn loaded(&self) -> (u32, u32) {
-        (self.counter.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
+    /// Returns the processor and the counter.
+    #[inline]
+    pub fn place(&self) -> [u32; 2] {
+        zerocopy::transmute!(self.place.load(Ordering::Relaxed))
     }
 
-    /// Sets the counter.
-    pub fn set_counter(&self, counter: u8) {
-        self.counter.store(counter.into(), Ordering::Relaxed);
+    /// Sets the processor and the counter.
+    pub fn set_place(&self, processor: ProcessorIndex, counter: u8) {
+        let place: u64 = zerocopy::transmute!([processor.number(), counter.into()]);
+        self.place.store(place, Ordering::Relaxed);
+    }
+
+    /// Returns the interval with which the counter was loaded.
+    pub fn loaded(&self) -> u32 {
+        self.loaded.load(Ordering::Relaxed)
     }
 
     /// Sets the interval with which the counter was loaded.
@@ -135,6 +156,11 @@ impl CounterSubscriptions {
     /// begins anew.
     pub fn set_frequency(&self, frequency: u32) {
         self.frequency.store(frequency, Ordering::Relaxed);
+        if frequency == 0 {
+            self.flags.fetch_and(!ADAPTED, Ordering::Relaxed);
+        } else {
+            self.flags.fetch_or(ADAPTED, Ordering::Relaxed);
+        }
         self.counted.store(0, Ordering::Relaxed);
         self.overflows.store(0, Ordering::Relaxed);
     }

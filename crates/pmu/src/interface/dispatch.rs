@@ -23,6 +23,15 @@ macro_rules! each {
     };
 }
 
+impl Interface {
+    /// Serves an interrupt of a processor that is no longer made. Never inlined: the others would pay for it.
+    #[cold]
+    #[inline(never)]
+    fn serve_old(&self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
+        each!(self, interface => interface.serve::<true>(cpu, pmu, interrupting))
+    }
+}
+
 impl ProfileInterface for Interface {
     fn counters(&self) -> u8 {
         each!(self, interface => interface.counters())
@@ -133,7 +142,11 @@ impl ProfileInterface for Interface {
 
     #[inline]
     fn serve<const SPECIAL: bool>(&self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
-        each!(self, interface => interface.serve::<SPECIAL>(cpu, pmu, interrupting))
+        match self {
+            Self::Amd64(interface) => interface.serve::<SPECIAL>(cpu, pmu, interrupting),
+            Self::Emon(interface) => interface.serve::<SPECIAL>(cpu, pmu, interrupting),
+            _ => self.serve_old(cpu, pmu, interrupting),
+        }
     }
 
     fn acknowledge(&self, cpu: &impl Cpu) {

@@ -38,9 +38,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{
-    self, Active, CounterRegisters, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs,
-};
+use crate::state::{Active, CounterRegisters, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
 pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use microarchitecture::Microarchitecture;
@@ -129,7 +127,7 @@ impl Emon {
     #[inline]
     const fn bank(self) -> Bank {
         let counters = if self.capabilities.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
-        let top_bit = state::top_bit(self.capabilities.mask());
+        let top_bit = 1 << 63 >> self.capabilities.missing_bits();
         Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, all: self.general(), top_bit }
     }
 

@@ -288,8 +288,8 @@ pub trait Counters: Copy {
     /// Loads a counter again, as it was started, which stands still and holds `value` after its overflow: one write.
     #[inline]
     fn reload(self, cpu: &impl Cpu, counter: u8, started: &StartedCounter, value: u64) {
+        let _ = counter;
         started.reload(cpu, value);
-        self.load_upper(cpu, counter, started.beyond().merged());
     }
 
     /// Loads the counter that is merged into this one, if one is `merged`: one write.
@@ -309,6 +309,12 @@ const MERGE: u64 =
 const UPPER: u64 = 0xFFFF;
 
 impl Counters for Bank {
+    #[inline]
+    fn reload(self, cpu: &impl Cpu, counter: u8, started: &StartedCounter, value: u64) {
+        started.reload(cpu, value);
+        self.load_upper(cpu, counter, started.beyond().merged());
+    }
+
     #[inline]
     fn place(self, counter: u8) -> CounterRegisters {
         CounterRegisters {
