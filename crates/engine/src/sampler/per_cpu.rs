@@ -365,8 +365,8 @@ impl PerCpuSampling {
         if is_quiet { waiting.and(before) } else { CounterSet::NONE }
     }
 
-    /// Pushes a sample of the counter for every one of `subscribers`, and [notes](Self::take_watermark_hit) whether a ring has
-    /// become half full: to return it would cost seven instructions.
+    /// Pushes a sample of the counter for every one of `subscribers`, and [notes](Self::take_watermark_hit) whether a
+    /// ring has become half full: to return it would cost seven instructions.
     #[inline]
     pub fn deliver(&self, subscribers: Subscribers, counter: u8, record: &SampleRecord) {
         for subscriber in subscribers.iter() {
