@@ -34,7 +34,7 @@ const TIMED: [(&str, &str); 4] =
 
 /// Maximum number of instructions for the interrupt of one of four counters, from the overflow to the sample in the
 /// ring.
-const INTERRUPT_TARGET: u64 = 220;
+const INTERRUPT_TARGET: u64 = 190;
 
 /// The functions that simulate RDMSR, WRMSR and RDPMC, in the order in which a bench prints the numbers of accesses.
 /// The names are suffixes, which follow the name of the bench.
@@ -389,9 +389,9 @@ totals: 0
             accesses: [0, 1, 4],
             instructions,
         };
-        let text = table(&[of(220)]);
-        assert!(text.contains("Amd64     sample            4  1           220    0  1  4\n"), "{text}");
-        assert!(text.ends_with("met with 220."), "{text}");
-        assert!(table(&[of(220), of(221)]).ends_with("missed with 221."));
+        let text = table(&[of(190)]);
+        assert!(text.contains("Amd64     sample            4  1           190    0  1  4\n"), "{text}");
+        assert!(text.ends_with("met with 190."), "{text}");
+        assert!(table(&[of(190), of(191)]).ends_with("missed with 191."));
     }
 }
