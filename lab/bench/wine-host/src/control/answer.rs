@@ -156,6 +156,9 @@ fn step(plan: StepPlan) -> Result<(), String> {
 fn set_time(time: Time) {
     processors::set_time(time);
     deferred::time_changed();
+    if time == Time::Script {
+        deferred::flush(); // a tick of real time that a busy machine has not run yet belongs to no script
+    }
 }
 
 fn set_phase(phase: Phase) {
