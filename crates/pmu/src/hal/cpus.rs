@@ -1,5 +1,5 @@
 //! What the processors own: the states of their counters, and the rest in [`PerCpu`]. A processor changes its own at
-//! PROFILE_LEVEL; whoever holds the planning lock changes the states of counters that do not run.
+//! PROFILE_LEVEL; the thread that holds the planning lock changes the states of counters that do not run.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
 //! What the index of an event stands for: an entry of the interface's table, or a raw event in use; and the intervals.
-//! Nothing else changes them, and who does holds the planning lock.
+//! Only the thread that holds the planning lock changes them.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering};

@@ -10,7 +10,7 @@ use super::HalError;
 pub struct InterruptHandler {
     /// Its address, or 0.
     address: AtomicU64,
-    /// Who registered it, or 0.
+    /// Owner that registered it, or 0.
     owner: AtomicU64,
 }
 
