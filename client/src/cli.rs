@@ -26,6 +26,7 @@ mod stat;
 mod top;
 pub mod usage;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -64,7 +65,7 @@ EXAMPLES
   .\\client report                             those samples by function
   .\\client annotate main                      the instructions of a function
   .\\client top                                the functions that run now
-  .\\client branches -C 0 --duration 0.1       every branch of CPU 0
+  .\\client branches -C 0 --duration 0.1s      every branch of CPU 0
   .\\client start BranchInstructions           count until `.\\client stop`
   .\\client read --per-cpu                     what has been counted so far
   .\\client stop --all                         stop, with the final counts
@@ -184,6 +185,19 @@ pub enum Verb {
     /// Count and sample all the time, for Prometheus, OpenTelemetry and profile servers
     #[command(after_help = agent_arguments::HELP, subcommand)]
     Agent(agent_arguments::AgentVerb),
+}
+
+impl Verb {
+    /// Returns the command that the verb runs, which is empty if none is given; `None` if the verb never runs one.
+    fn command(&self) -> Option<&[OsString]> {
+        match self {
+            Self::Stat(args) => Some(&args.command),
+            Self::Record(RecordArgs { session, .. }) | Self::Branches(BranchesArgs { session, .. }) => {
+                Some(&session.command)
+            }
+            _ => None,
+        }
+    }
 }
 
 const INTERVAL_HELP: &str = "\

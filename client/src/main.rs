@@ -10,7 +10,7 @@ mod reading;
 mod tests;
 mod verb;
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use terminal::context::Context;
 use user_error::Error;
@@ -36,6 +36,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let (mut input, mut out, mut err) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
     let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
     context.cache = halprof::event::event_cache::EventCache::of_this_account();
+    context.is_terminal = io::stdout().is_terminal();
     context.colors = terminal::color::stdout_has_colors();
     verb::run(&cli.verb, &mut context)
 }

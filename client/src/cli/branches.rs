@@ -6,6 +6,7 @@ use clap::Args;
 use protocol::{BRANCH_BUFFER, RING, modes};
 use thiserror::Error;
 
+use super::record::file;
 use super::report::ReportFormat;
 use super::session::SessionArgs;
 use crate::cli::number;
@@ -36,9 +37,9 @@ EXIT CODE
   The exit code of COMMAND. If the client itself fails: see .\\client --help.
 
 EXAMPLES
-  .\\client branches -C 0 --duration 0.1
-  .\\client branches -C 2 --duration 1 --kernel --top 50
-  .\\client branches -C 0 --duration 0.1 --csv > branches.csv
+  .\\client branches -C 0 --duration 0.1s
+  .\\client branches -C 2 --duration 1s --kernel --top 50
+  .\\client branches -C 0 --duration 0.1s --csv > branches.csv
   .\\client branches -C 0 -o app.rec -- app.exe
   .\\client report app.rec
 ";
@@ -95,7 +96,7 @@ pub struct BranchesArgs {
     #[arg(long, value_name = "N", default_value = "4096", value_parser = buffer)]
     pub buffer: u32,
     /// Write the records to FILE as well, for `report` and `export`
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = file)]
     pub output: Option<PathBuf>,
     /// Show the N branches that were taken most often
     #[arg(long, value_name = "N", default_value = "20", value_parser = number::rows)]
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn branches_runs_for_a_time_until_ctrl_c_or_while_a_command_runs() {
         for (line, command, modes) in
-            [("--duration 1", 0, 3), ("-a --user", 0, 1), ("--kernel -- app --user", 2, 2), ("app -o x", 3, 3)]
+            [("--duration 1s", 0, 3), ("-a --user", 0, 1), ("--kernel -- app --user", 2, 2), ("app -o x", 3, 3)]
         {
             let args = parse(line).unwrap();
             assert_eq!(

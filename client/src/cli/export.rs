@@ -103,13 +103,17 @@ impl ExportArgs {
     /// Checks that each option belongs to the format: one without effect would not be noticed.
     ///
     /// # Errors
-    /// If one does not.
-    pub fn check(&self) -> Result<(), ExportOptionError> {
+    /// If one does not, or if the format is binary and would go to a terminal.
+    pub fn check(&self, is_terminal: bool) -> Result<(), ExportOptionError> {
         if self.max_samples.is_some() && self.format != ExportFormat::Firefox {
             return Err(ExportOptionError::MaxSamples);
         }
         if self.pid && self.format != ExportFormat::Folded {
             return Err(ExportOptionError::Pid);
+        }
+        let to_output = self.output.as_ref().is_none_or(|path| path.as_os_str() == "-");
+        if is_terminal && to_output && self.format == ExportFormat::Pprof {
+            return Err(ExportOptionError::Terminal);
         }
         Ok(())
     }
@@ -127,6 +131,8 @@ pub enum ExportOptionError {
     MaxSamples,
     #[error("--pid is only for --format folded: the other formats have the numbers of processes")]
     Pid,
+    #[error("a profile for pprof is binary, and standard output is a terminal")]
+    Terminal,
 }
 
 impl UserError for ExportOptionError {
@@ -138,6 +144,7 @@ impl UserError for ExportOptionError {
         Some(match self {
             Self::MaxSamples => "leave --max-samples out, or select a part with --time".to_owned(),
             Self::Pid => "leave --pid out".to_owned(),
+            Self::Terminal => "-o app.pb.gz".to_owned(),
         })
     }
 }
@@ -179,4 +186,26 @@ pub struct ScriptArgs {
     /// Write to FILE [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn a_binary_format_is_not_written_to_a_terminal() {
+        for (line, is_refused) in [
+            ("--format pprof", true),
+            ("--format pprof -o -", true),
+            ("--format pprof -o x", false),
+            ("--format folded", false),
+        ] {
+            let cli = Cli::try_parse_from(["client", "export"].into_iter().chain(line.split(' '))).unwrap();
+            let Verb::Export(args) = cli.verb else { panic!("{line}") };
+            assert_eq!(args.check(true).is_err(), is_refused, "{line}");
+            assert!(args.check(false).is_ok(), "{line}");
+        }
+    }
 }

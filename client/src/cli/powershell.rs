@@ -154,7 +154,7 @@ mod tests {
             ("stat -e cycles, instructions -- app.exe", r#".\client stat -e "cycles,instructions" -- app.exe"#),
             ("top -e cycles ,instructions", r#".\client top -e "cycles,instructions""#),
             ("top -e cycles , instructions", r#".\client top -e "cycles,instructions""#),
-            ("stat -e a, b, c --duration 1", r#".\client stat -e "a,b,c" --duration 1"#),
+            ("stat -e a, b, c --duration 1s", r#".\client stat -e "a,b,c" --duration 1s"#),
             ("top -e cycles instructions", r#".\client top -e "cycles,instructions""#),
             ("report --sort process symbol app.rec", r#".\client report --sort "process,symbol" app.rec"#),
             ("report app.rec --thread 5 7", r#".\client report app.rec --thread "5,7""#),
@@ -178,9 +178,9 @@ mod tests {
             ),
             (
                 format!(
-                    "-noninteractive stat -e -encodedCommand {group} :u --duration 1 -inputFormat xml -outputFormat xml"
+                    "-noninteractive stat -e -encodedCommand {group} :u --duration 1s -inputFormat xml -outputFormat xml"
                 ),
-                r#".\client stat -e "{A,B}:u" --duration 1"#,
+                r#".\client stat -e "{A,B}:u" --duration 1s"#,
             ),
             (format!("start -encodedCommand {group} -inputFormat xml -outputFormat text"), r#".\client start "{A,B}""#),
         ] {

@@ -81,7 +81,7 @@ EXAMPLES
   .\\client record -e TotalIssues:p@1M --batch 64 -- app.exe
   .\\client record -g -- app.exe
   .\\client record -F 4k -C 0-3 -o app.rec -- app.exe
-  .\\client record -a --duration 10
+  .\\client record -a --duration 10s
   .\\client record -a --keep-last 60s
 ";
 
@@ -98,9 +98,9 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N", value_parser = number::within(1..=MAX_BATCH))]
     pub batch: Option<u32>,
     /// Write the samples to FILE
-    #[arg(short, long, value_name = "FILE", default_value = "halprof.rec")]
+    #[arg(short, long, value_name = "FILE", default_value = "halprof.rec", value_parser = file)]
     pub output: PathBuf,
-    /// Keep the newest samples, of at most SIZE bytes such as 500M or 10G
+    /// Keep the newest samples, of at most SIZE bytes such as 500M or 10GB
     #[arg(long, value_name = "SIZE", value_parser = max_size)]
     pub max_size: Option<u64>,
     /// Keep the samples of at least the last TIME, such as 60s
@@ -122,7 +122,7 @@ pub struct StackArgs {
     #[arg(long, value_name = "MODE")]
     pub call_graph: Option<CallGraphMode>,
     /// Let Windows write the call stacks to FILE, for Windows Performance Analyzer, and not to the recording
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["both", "call_graph"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["both", "call_graph"], value_parser = file)]
     pub etl: Option<PathBuf>,
 }
 
@@ -156,8 +156,17 @@ impl RecordArgs {
     }
 }
 
+/// Parses the file of a recording. In other options, `-` is standard output.
+pub(super) fn file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => Err("a recording is binary; write -o FILE, which .\\client script FILE prints".to_owned()),
+        path => Ok(path.into()),
+    }
+}
+
 fn max_size(text: &str) -> Result<u64, String> {
-    match number::large(text)? {
+    let in_bytes = text.strip_suffix('B').filter(|number| number.ends_with(['k', 'K', 'm', 'M', 'g', 'G']));
+    match number::large(in_bytes.unwrap_or(text))? {
         bytes if bytes < MIN_SIZE => Err("the size must be at least 10M".to_owned()),
         bytes => Ok(bytes),
     }
@@ -206,7 +215,7 @@ mod tests {
         }
         let SessionArgs { duration, command, .. } = parse("--duration 5s -- app").unwrap().session;
         assert_eq!((duration, command.len()), (Some(Duration::from_secs(5)), 1));
-        for line in ["-a --duration 0.5 --ring 64 --budget 90", "--duration 0.5 --ring 64 --budget 90"] {
+        for line in ["-a --duration 0.5s --ring 64 --budget 90", "--duration 0.5s --ring 64 --budget 90"] {
             let SessionArgs { duration, ring, budget, .. } = parse(line).unwrap().session;
             assert_eq!((duration, ring, budget), (Some(Duration::from_millis(500)), Some(64), Some(90)), "{line}");
         }
@@ -221,8 +230,16 @@ mod tests {
     #[test]
     fn everything_is_kept_without_a_limit() {
         assert!(parse("-a").unwrap().limits().are_none());
-        let limits = parse("-a --max-size 10M --keep-last 1.5").unwrap().limits();
+        let limits = parse("-a --max-size 10M --keep-last 1.5s").unwrap().limits();
         assert_eq!(limits, Limits { bytes: Some(10_000_000), time: Some(Duration::from_millis(1_500)) });
+        for (text, bytes) in
+            [("20MB", 20_000_000), ("1GB", 1_000_000_000), ("30000kB", 30_000_000), ("0x1312D0B", 0x131_2D0B)]
+        {
+            assert_eq!(max_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["MB", "20B", "20MiB", "20MBB", "20mb"] {
+            assert!(max_size(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct SessionArgs {
     /// Run no command; end with Ctrl-C or after --duration
     #[arg(short, long, conflicts_with = "command")]
     pub all: bool,
-    /// End after this time: 5 (seconds), 5s or 250ms; COMMAND continues
+    /// End after this time: 5s, 250ms or 1m; COMMAND continues
     #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]
     pub duration: Option<Duration>,
     /// The command and its arguments

@@ -86,7 +86,7 @@ EXAMPLES
   .\\client stat -e \"TotalCycles,cpu/event=0xD1,umask=0x20/u\" -- app.exe
   .\\client stat -e \"instructions,MEM_LOAD_RETIRED.L3_MISS:u\" -- app.exe
   .\\client stat -M \"IPC,TopdownL1\" -- app.exe
-  .\\client stat -I 500 --duration 10
+  .\\client stat -I 500 --duration 10s
   .\\client stat -r 5 --per-core -e \"{cycles,instructions}\" -- app.exe
   .\\client stat -r 5 --json -o old.json -- app.exe
   .\\client stat -r 5 --baseline old.json --fail-above 5% -- app.exe
@@ -128,7 +128,7 @@ pub struct StatArgs {
     /// Run no command; end with Ctrl-C or after --duration
     #[arg(short, long, conflicts_with = "command")]
     pub all: bool,
-    /// End after this time: 5 (seconds), 5s or 250ms
+    /// End after this time: 5s, 250ms or 1m
     #[arg(long, value_name = "TIME", conflicts_with = "command", value_parser = duration::nonzero)]
     pub duration: Option<Duration>,
     /// Print the metrics of -M without counts; without -M, the shares and frequencies beside the counts
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn intervals_and_delays_are_milliseconds_and_durations_seconds() {
-        for line in ["-I 250 -D 1000 --duration 2.5", "-I 250ms -D 1s --duration 2500ms"] {
+        for line in ["-I 250 -D 1000 --duration 2.5s", "-I 250ms -D 1s --duration 2500ms"] {
             let args = parse(line).unwrap();
             let milliseconds = [args.interval, args.delay, args.duration].map(|time| time.unwrap().as_millis());
             assert_eq!(milliseconds, [250, 1_000, 2_500], "{line}");
@@ -262,13 +262,13 @@ mod tests {
             "--json --csv app",
             "--json -x ; app",
             "--summary app",
-            "--duration 1 app",
+            "--duration 1s app",
             "-a -- app",
             "-e 2",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
-        for line in ["-a", "--duration 1", "-a --duration 1 -r 3", "-I 100 --summary app"] {
+        for line in ["-a", "--duration 1s", "-a --duration 1s -r 3", "-I 100 --summary app"] {
             assert!(parse(line).is_ok(), "{line}");
         }
     }

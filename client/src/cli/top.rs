@@ -51,7 +51,7 @@ pub struct TopArgs {
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
     /// Time between two updates
-    #[arg(short, long, value_name = "DURATION", default_value = "2s", value_parser = delay)]
+    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = delay)]
     pub delay: Duration,
     /// Print each update as text
     #[arg(short, long)]
@@ -120,7 +120,7 @@ mod tests {
         let args = parse("-e 2,6:u -F 2k -C 0 --delay 500ms -b -n 3").unwrap();
         assert_eq!((args.freq, args.delay, args.batch), (2000, Duration::from_millis(500), true));
         assert_eq!((args.events.iter().flatten().count(), args.iterations), (2, Some(3)));
-        for line in ["--delay 99ms", "--delay x", "-n 0", "-F 0", "app.exe", "--duration 5"] {
+        for line in ["--delay 99ms", "--delay x", "-n 0", "-F 0", "app.exe", "--duration 5s"] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

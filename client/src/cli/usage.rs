@@ -12,7 +12,21 @@ use super::{Cli, powershell};
 /// requested, clap prints it and ends the process.
 pub fn parse() -> Result<Cli, String> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    Cli::try_parse_from(&words).map_err(|error| report(&error, &words).unwrap_or_else(|| error.exit()))
+    parse_words(&words).map_err(|error| report(&error, &words).unwrap_or_else(|| error.exit()))
+}
+
+/// Parses a command line.
+///
+/// # Errors
+/// If it is wrong, or requests help or the version.
+pub fn parse_words(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let cli = Cli::try_parse_from(words)?;
+    if cli.verb.command().is_some_and(<[_]>::is_empty) && words.last().is_some_and(|word| word == "--") {
+        let mut error = clap::Error::new(ErrorKind::MissingRequiredArgument);
+        error.insert(ContextKind::InvalidArg, ContextValue::Strings(vec!["COMMAND".to_owned()]));
+        return Err(error);
+    }
+    Ok(cli)
 }
 
 /// Returns the report of a wrong command line, and `None` if help or the version is requested.
@@ -69,10 +83,11 @@ pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
             let missing: Vec<&str> = missing.iter().map(|name| plain(name)).collect();
             let are = if missing.len() == 1 { "is" } else { "are" };
             let remedy = match (&missing[..], verb(words)) {
-                (["COMMAND"], Some(verb)) => format!(".\\client {verb} -- app.exe, or --duration 5   ({help})"),
+                (["COMMAND"], Some(verb)) => format!(".\\client {verb} -- app.exe, or --duration 5s   ({help})"),
                 _ => usage(error, &help),
             };
-            (format!("{} {are} missing", missing.join(", ")), None, remedy)
+            let why = words.last().filter(|last| *last == "--").map(|_| "nothing follows --".to_owned());
+            (format!("{} {are} missing", missing.join(", ")), why, remedy)
         }
         ErrorKind::MissingSubcommand => {
             let verbs = texts(error, ContextKind::ValidSubcommand).join(" or ");
@@ -159,7 +174,7 @@ mod tests {
     /// Returns the report of a wrong command line.
     fn report(line: &str) -> Option<String> {
         let words: Vec<OsString> = ["client"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
-        super::report(&Cli::try_parse_from(&words).err()?, &words)
+        super::report(&parse_words(&words).err()?, &words)
     }
 
     /// PowerShell passes the path of the file, a command prompt what was typed.
@@ -228,7 +243,11 @@ mod tests {
             ("record -a -a", "error: --all is given twice\n  try: one of them   (.\\client record --help)"),
             (
                 "stat",
-                "error: COMMAND is missing\n  try: .\\client stat -- app.exe, or --duration 5   (.\\client stat --help)",
+                "error: COMMAND is missing\n  try: .\\client stat -- app.exe, or --duration 5s   (.\\client stat --help)",
+            ),
+            (
+                "record -a --",
+                "error: COMMAND is missing\n  because: nothing follows --\n  try: .\\client record -- app.exe, or --duration 5s   (.\\client record --help)",
             ),
             ("start", "error: SOURCE is missing\n  try: .\\client start SOURCE...   (.\\client start --help)"),
             (
@@ -242,7 +261,16 @@ mod tests {
 
     #[test]
     fn the_options_of_the_command_are_left_alone() {
-        for line in ["stat app --per-cup", "stat -- --per-cup", "record app -g", "--help", "stat --help", "--version"] {
+        for line in [
+            "stat app --per-cup",
+            "stat -- --per-cup",
+            "record app -g",
+            "record app --",
+            "report --",
+            "--help",
+            "stat --help",
+            "--version",
+        ] {
             assert_eq!(report(line), None, "{line}");
         }
     }

@@ -867,9 +867,9 @@ mod stat_basics {
 }
 
 #[cfg(not(windows))]
-const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o /dev/null";
+const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001s -o /dev/null";
 #[cfg(windows)]
-const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001 -o NUL";
+const RECORD: &str = "record -e 2 -C 0 --ring 64 -a --duration 0.0001s -o NUL";
 
 /// Command lines of every verb that uses the driver.
 const LISTENERS: [&str; 15] = [
@@ -887,7 +887,7 @@ const LISTENERS: [&str; 15] = [
     "stat -e 2 -- no-such-command-anywhere",
     RECORD,
     "control-area",
-    "branches -C 0 --ring 64 --duration 0.0001",
+    "branches -C 0 --ring 64 --duration 0.0001s",
 ];
 
 fn header() -> impl Strategy<Value = ReplyHeader> {

@@ -25,6 +25,8 @@ pub struct Context<'a> {
     pub command_code: Option<i32>,
     /// Whether standard output can have colors.
     pub colors: bool,
+    /// Whether standard output is a terminal.
+    pub is_terminal: bool,
     /// The imported events.
     pub cache: EventCache,
 }
@@ -44,6 +46,7 @@ impl<'a> Context<'a> {
             err: Output::text(err),
             command_code: None,
             colors: false,
+            is_terminal: false,
             cache: EventCache::default(),
         }
     }

@@ -50,20 +50,20 @@ const STEPS: [(&str, &[&str]); 16] = [
 /// Further commands for a processor with a Debug Store, run before the last of [`STEPS`].
 const RECORDED: [(&str, &[&str]); 4] = [
     ("What can the processor record by itself?", &["control-area"]),
-    ("Which branches does CPU 0 take most often?", &["branches", "-C", "0", "--duration", "1", "--top", "5"]),
+    ("Which branches does CPU 0 take most often?", &["branches", "-C", "0", "--duration", "1s", "--top", "5"]),
     ("Sample with the processor's own records.", &PRECISE),
     ("Show these samples.", &["report", PRECISE_RECORDING, "--limit", "5"]),
 ];
 
 const PRECISE_RECORDING: &str = "C:\\windows\\temp\\precise.rec";
 const PRECISE: [&str; 8] =
-    ["record", "-a", "--duration", "1", "-e", "InstructionRetired:p@4M", "-o", PRECISE_RECORDING];
+    ["record", "-a", "--duration", "1s", "-e", "InstructionRetired:p@4M", "-o", PRECISE_RECORDING];
 
 const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
-const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
+const RECORD: [&str; 8] = ["record", "-a", "--duration", "1s", "-e", "TotalIssues@4M", "-o", RECORDING];
 
 const CALLS_RECORDING: &str = "C:\\windows\\temp\\calls.rec";
-const CALLS: [&str; 9] = ["record", "-g", "-a", "--duration", "1", "-e", "TotalIssues@16M", "-o", CALLS_RECORDING];
+const CALLS: [&str; 9] = ["record", "-g", "-a", "--duration", "1s", "-e", "TotalIssues@16M", "-o", CALLS_RECORDING];
 
 const REPORT_CALLS: [&str; 7] = ["report", CALLS_RECORDING, "--children", "--sort", "symbol", "--limit", "9"];
 

@@ -50,7 +50,7 @@ fn run(Arguments { processor, command }: &Arguments) -> Result<ExitCode> {
     if command.is_empty() {
         println!("\nhalprof runs on a model of {}. THE COUNTERS ARE SIMULATED.", processor.name);
         println!("Some commands to try; `exit` ends the lab:\n");
-        for line in ["info", "stat -- cmd /c dir", "record -g -a --duration 2", "report --children", "--help"] {
+        for line in ["info", "stat -- cmd /c dir", "record -g -a --duration 2s", "report --children", "--help"] {
             println!("  client {line}");
         }
         println!();

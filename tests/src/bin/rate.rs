@@ -19,7 +19,7 @@ fn main() -> Result<()> {
             lab.wire.clear_ledger()?;
             let skipped = skipped_mticks(&mut lab)?;
             lab.run_in_real_time()?;
-            let (event, seconds) = (format!("TotalIssues@{interval}"), SECONDS.to_string());
+            let (event, seconds) = (format!("TotalIssues@{interval}"), format!("{SECONDS}s"));
             let arguments = ["record", "-a", "--duration", &seconds, "--budget", "90", "-e", &event, "-o", RECORDING];
             lab.client(&arguments)?.success()?;
             lab.run_by_script()?;

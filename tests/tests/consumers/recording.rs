@@ -24,7 +24,7 @@ fn two_cpus_record_a_thread_with_its_callers() {
     }
     lab.wire.set_stacks(stacks).unwrap();
     lab.run_in_real_time().unwrap();
-    let record = ["record", "-g", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", "C:\\two-cpus.rec"];
+    let record = ["record", "-g", "-a", "--duration", "0.5s", "-e", "TotalIssues@4M", "-o", "C:\\two-cpus.rec"];
     lab.traced_client(&TraceScript::default(), &record).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let recorded = lab.wine().drive_c("two-cpus.rec");

@@ -120,7 +120,7 @@ fn every_branch_record_is_delivered_or_reported_lost() {
         become_machine(&mut lab, &mut probe, identity, areas);
         let found = (lab.wire.debug_store().unwrap(), lab.wire.control_areas().unwrap());
         lab.run_in_real_time().unwrap();
-        let arguments = ["branches", "-C", "0", "--duration", "0.4", "--buffer", "512", "--json"];
+        let arguments = ["branches", "-C", "0", "--duration", "0.4s", "--buffer", "512", "--json"];
         let arguments: Vec<&str> = arguments.into_iter().chain(mode).collect();
         let told = json(&lab, &arguments);
         lab.run_by_script().unwrap();
@@ -132,7 +132,7 @@ fn every_branch_record_is_delivered_or_reported_lost() {
         assert_eq!((lab.wire.debug_store().unwrap(), lab.wire.control_areas().unwrap()), found, "{identity}");
         assert_eq!(found.0[0].area != 0, areas == ControlAreaMode::OwnedByWindows, "{identity}");
     }
-    let shown = lab.client(&["branches", "-C", "0-1", "--duration", "0.4"]).unwrap().success().unwrap();
+    let shown = lab.client(&["branches", "-C", "0-1", "--duration", "0.4s"]).unwrap().success().unwrap();
     assert!(shown.out.lines().all(|line| line.len() <= 80), "{}", shown.out);
     drop(probe);
     lab.finish().unwrap();
@@ -149,7 +149,8 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
         become_machine(&mut lab, &mut probe, identity, areas);
         let found = lab.wire.debug_store().unwrap();
         lab.run_in_real_time().unwrap();
-        let arguments = ["record", "-a", "--duration", "0.2", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
+        let arguments =
+            ["record", "-a", "--duration", "0.2s", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
         lab.client(&arguments).unwrap().success().unwrap();
         lab.run_by_script().unwrap();
         let file = std::fs::File::open(lab.wine().drive_c("precise.rec")).unwrap();
@@ -190,7 +191,7 @@ fn merged_reports_order_samples_and_precise_records_together() {
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
     let events = "InstructionRetired:p@4M,TotalCycles@7M";
-    let arguments = ["record", "-a", "--duration", "0.2", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
+    let arguments = ["record", "-a", "--duration", "0.2s", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let merged = json(&lab, &["report", "--merge", "C:\\merge.rec", "--json", "--limit", "100000"]);
@@ -213,8 +214,8 @@ type Obstacle = fn(&mut Lab);
 
 #[test]
 fn recording_is_refused_with_its_reason() {
-    const RECORD: [&str; 6] = ["record", "-a", "--duration", "0.4", "-e", "InstructionRetired:p"];
-    const TRACE: [&str; 3] = ["branches", "--duration", "0.4"];
+    const RECORD: [&str; 6] = ["record", "-a", "--duration", "0.4s", "-e", "InstructionRetired:p"];
+    const TRACE: [&str; 3] = ["branches", "--duration", "0.4s"];
     let cases: [(&str, Obstacle, &[&str], i32, &str); 10] = [
         ("haswell-4710mq", |lab| lab.wire.set_kva_shadow(KvaShadow::On).unwrap(), &TRACE, UNSUPPORTED, "VA shadow"),
         ("haswell-4710mq", |lab| lab.wire.set_kva_shadow(KvaShadow::On).unwrap(), &RECORD, UNSUPPORTED, "VA shadow"),
@@ -246,7 +247,7 @@ fn recording_is_refused_with_its_reason() {
         (
             "haswell-4710mq",
             |_| {},
-            &["record", "-a", "--duration", "0.4", "-e", "TotalCycles:p"],
+            &["record", "-a", "--duration", "0.4s", "-e", "TotalCycles:p"],
             UNSUPPORTED,
             "TotalCycles",
         ),

@@ -39,7 +39,7 @@ fn each_value_is_counted_by_its_register_and_load_latency_is_recorded() {
     assert_eq!(lab.enabled_counters().unwrap(), 0);
 
     lab.run_in_real_time().unwrap();
-    let arguments = ["record", "-a", "--duration", "0.2", "-e", LATENCY, "-o", "C:\\latency.rec"];
+    let arguments = ["record", "-a", "--duration", "0.2s", "-e", LATENCY, "-o", "C:\\latency.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let report = lab.client(&["report", "C:\\latency.rec"]).unwrap().success().unwrap();

@@ -109,7 +109,7 @@ fn a_raw_event_is_sampled_and_reported_under_its_name() {
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
     let event = "cpu/event=0xc0,umask=0x00/@4M";
-    let arguments = ["record", "-a", "--duration", "0.3", "-e", event, "-o", "C:\\raw.rec"];
+    let arguments = ["record", "-a", "--duration", "0.3s", "-e", event, "-o", "C:\\raw.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let report = lab.client(&["report", "C:\\raw.rec"]).unwrap().success().unwrap();

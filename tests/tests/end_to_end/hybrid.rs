@@ -107,9 +107,9 @@ fn a_recording_of_one_core_type_has_samples_of_its_processors_only() {
     let mut lab = Lab::boot(ALDER_LAKE).unwrap();
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
-    let arguments = ["record", "-a", "--duration", "0.3", "-e", "cpu_atom/TotalIssues/@4M", "-o", "C:\\atom.rec"];
+    let arguments = ["record", "-a", "--duration", "0.3s", "-e", "cpu_atom/TotalIssues/@4M", "-o", "C:\\atom.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
-    let arguments = ["record", "-a", "--duration", "0.3", "-e", "TotalIssues@4M", "-o", "C:\\both.rec"];
+    let arguments = ["record", "-a", "--duration", "0.3s", "-e", "TotalIssues@4M", "-o", "C:\\both.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let atom = lab.client(&["report", "C:\\atom.rec", "--json", "--sort", "processor"]).unwrap().json().unwrap();

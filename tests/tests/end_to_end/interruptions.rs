@@ -83,7 +83,7 @@ fn timers_expire_only_on_the_processors_of_a_session() {
         let before = lab.wire.ticks().unwrap().ran;
         lab.run_in_real_time().unwrap();
         let file = "C:\\one.rec";
-        lab.client(&["record", "-C", "1", "-e", source, "--duration", "0.5", "-o", file]).unwrap().success().unwrap();
+        lab.client(&["record", "-C", "1", "-e", source, "--duration", "0.5s", "-o", file]).unwrap().success().unwrap();
         lab.run_by_script().unwrap();
         let after = lab.wire.ticks().unwrap();
         let ran: Vec<u64> = after.ran.iter().zip(&before).map(|(after, before)| after - before).collect();

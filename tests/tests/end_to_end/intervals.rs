@@ -30,7 +30,7 @@ fn intervals_runs_and_cores_add_up() {
 /// tests say: here a busy machine may delay any of them.
 fn intervals(lab: &mut Lab) {
     let duration = if is_soak() { 10 } else { 2 };
-    let seconds_asked = duration.to_string();
+    let seconds_asked = format!("{duration}s");
     let command = ["stat", "-e", "cycles,instructions", "-I", "100", "--summary", "--duration", &seconds_asked];
     let ran = lab.client(&[&command[..], &["--json", "-o", "-"]].concat()).unwrap().success().unwrap();
     let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -71,7 +71,7 @@ fn repeated_runs(lab: &mut Lab) {
 /// The cores and packages that Wine reports have the counts of their processors.
 fn cores(lab: &mut Lab) {
     for set in ["--per-core", "--per-socket", "--per-core-type"] {
-        let command = ["stat", "-e", "cycles", set, "--duration", "0.1", "--json", "-o", "-"];
+        let command = ["stat", "-e", "cycles", set, "--duration", "0.1s", "--json", "-o", "-"];
         let json = lab.client(&command).unwrap().success().unwrap().json().unwrap();
         let blocks = json["blocks"].as_array().unwrap();
         let of = |block: &Value| number(&block["events"][0]["count"]);

@@ -86,7 +86,7 @@ fn metrics_follow_from_the_counts_of_the_same_run() {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         lab.run_in_real_time().unwrap();
-        let stat = ["stat", "-M", "IPC,TopdownL1", "--duration", "0.5", "--json", "-o", "-"];
+        let stat = ["stat", "-M", "IPC,TopdownL1", "--duration", "0.5s", "--json", "-o", "-"];
         let json = lab.client(&stat).unwrap().success().unwrap().json().unwrap();
         let metrics = json["metrics"].as_array().unwrap();
         let of = |name: &str| -> Vec<f64> {
@@ -121,7 +121,7 @@ fn a_metric_divides_counts_of_the_same_turns(lab: &mut Lab) {
     // Rates of the model, per instruction: 20 misses in 14,000, and 14,000 instructions in 10,000 cycles.
     let (misses_of_thousand, per_cycle) = (1_000.0 * 20.0 / 14_000.0, 1.4);
     lab.wire.set_phase(MISSES, FACTOR).unwrap();
-    let stat = ["stat", "-M", "IPC,TopdownL1,Cache_MPKI", "--duration", "0.5", "--json", "-o", "-"];
+    let stat = ["stat", "-M", "IPC,TopdownL1,Cache_MPKI", "--duration", "0.5s", "--json", "-o", "-"];
     let json = lab.client(&stat).unwrap().success().unwrap().json().unwrap();
     let counted = json["events"].as_array().unwrap();
     let instructions = counted.iter().filter(|event| event["name"] == "TotalIssues");

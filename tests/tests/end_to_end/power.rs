@@ -97,8 +97,8 @@ fn an_idle_driver_accesses_no_register_across_a_sleep() {
     let [mut first, mut second] = [(); 2].map(|()| Sampler::start(&lab, 64, INTERVAL, 900));
     lab.wire.sleep().unwrap();
     for arguments in [
-        &["record", "-a", "-e", "BranchInstructions", "--duration", "0.2"][..],
-        &["branches", "--duration", "0.2"],
+        &["record", "-a", "-e", "BranchInstructions", "--duration", "0.2s"][..],
+        &["branches", "--duration", "0.2s"],
         &["control-area"],
     ] {
         let refused = lab.client(arguments).unwrap();

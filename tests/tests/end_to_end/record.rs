@@ -47,7 +47,7 @@ fn the_report_shows_the_true_shares_of_the_functions() {
         }
         lab.run_in_real_time().unwrap();
         let file = lab.wine().drive_c("halprof.rec");
-        let arguments = ["record", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
+        let arguments = ["record", "-a", "--duration", "0.5s", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
         let ran = lab.client(&arguments).unwrap().success().unwrap();
         lab.run_by_script().unwrap();
         assert!(ran.err.contains("recorded"), "{}", ran.err);
@@ -93,7 +93,7 @@ fn the_client_reports_exports_and_draws_its_recording() {
     let recorded =
         ["record", "-e", "TotalIssues@4M", "-F", "500", "-o", "C:\\halprof.rec", "--", "cmd", "/c", "exit 3"];
     assert_eq!(lab.client(&recorded).unwrap().code, 3, "the command's own code");
-    let all = ["record", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
+    let all = ["record", "-a", "--duration", "0.5s", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
     lab.client(&all).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
 
@@ -124,7 +124,7 @@ fn a_killed_recording_keeps_every_complete_block() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
-    let arguments = ["record", "-a", "--duration", "30", "-e", "TotalIssues@1M", "-o", "C:\\halprof.rec"];
+    let arguments = ["record", "-a", "--duration", "30s", "-e", "TotalIssues@1M", "-o", "C:\\halprof.rec"];
     let file = lab.wine().drive_c("halprof.rec");
     let _ = std::fs::remove_file(&file); // left by an earlier test
     // A few hundred samples.
@@ -146,7 +146,7 @@ fn record_samples_cycles_at_one_kilohertz_by_default() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
-    let ran = lab.client(&["record", "-a", "--duration", "2", "-o", "C:\\halprof.rec"]).unwrap().success().unwrap();
+    let ran = lab.client(&["record", "-a", "--duration", "2s", "-o", "C:\\halprof.rec"]).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     assert!(ran.err.starts_with("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]\n"), "{}", ran.err);
     let report = lab.client(&["report", "C:\\halprof.rec", "--json"]).unwrap().json().unwrap();
@@ -168,7 +168,7 @@ fn only_the_end_of_a_recording_is_kept() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
-    let arguments = ["record", "-a", "--duration", "4", "--keep-last", "1", "-o", "C:\\halprof.rec"];
+    let arguments = ["record", "-a", "--duration", "4s", "--keep-last", "1s", "-o", "C:\\halprof.rec"];
     let file = lab.wine().drive_c("halprof.rec");
     let part = |number| file.with_file_name(format!("halprof.rec.part{number}"));
     let mut client = lab.client_running(&arguments, "there is one part", |_| part(2).exists()).unwrap();

@@ -13,7 +13,7 @@ use tests::{Lab, Workload, artifacts};
 const EVENT: u32 = 0;
 
 const RECORDING: &str = "C:\\stacks.rec";
-const RECORD: [&str; 9] = ["record", "-g", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", RECORDING];
+const RECORD: [&str; 9] = ["record", "-g", "-a", "--duration", "0.5s", "-e", "TotalIssues@4M", "-o", RECORDING];
 
 /// Code at DISPATCH_LEVEL, of which no event has the stack.
 const RAISED: u64 = 0xFFFF_F800_0002_0000;
@@ -190,7 +190,7 @@ fn a_refused_trace_session_costs_the_stacks_and_a_trace_file_has_them() {
     assert!(ran.err.contains("warning: samples are recorded without call stacks"), "{}", ran.err);
 
     let traced =
-        ["record", "--etl", "C:\\trace.etl", "-a", "--duration", "0.3", "-e", "TotalIssues@4M", "-o", RECORDING];
+        ["record", "--etl", "C:\\trace.etl", "-a", "--duration", "0.3s", "-e", "TotalIssues@4M", "-o", RECORDING];
     let ran = lab.traced_client(&TraceScript::default(), &traced).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     assert!(

@@ -27,7 +27,7 @@ fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Con
         lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
     }
     lab.run_in_real_time().unwrap();
-    let all = [&["record", "-a", "--duration", "1", "-o", FILE], arguments].concat();
+    let all = [&["record", "-a", "--duration", "1s", "-o", FILE], arguments].concat();
     let ran = lab.client(&all).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let file = File::open(lab.wine().drive_c("time.rec")).unwrap();
@@ -114,7 +114,7 @@ fn an_idle_processor_is_sampled_without_an_address() {
     let mut lab = Lab::boot("amd-hyperv-masked").unwrap();
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
-    lab.client(&["record", "-a", "--duration", "0.5", "-o", FILE]).unwrap().success().unwrap();
+    lab.client(&["record", "-a", "--duration", "0.5s", "-o", FILE]).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let file = File::open(lab.wine().drive_c("time.rec")).unwrap();
     let contents = Contents::read(file, Detail { thread: true, processor: true, stacks: false }).unwrap();

@@ -8,7 +8,7 @@ use super::{
 /// Prints the state of the driver after a stop while the client records, after the client has ended, and after a start.
 pub const SCRIPT: &str = "\
     function state{(Get-CimInstance Win32_SystemDriver -Filter \"Name='halprof'\").State}; \
-    $a='record','-a','--duration','20','-e','Time','-o','C:\\halprof-vm\\output\\pending-stop.rec'; \
+    $a='record','-a','--duration','20s','-e','Time','-o','C:\\halprof-vm\\output\\pending-stop.rec'; \
     $p=Start-Process C:\\halprof-vm\\package\\client.exe -ArgumentList $a -PassThru -WindowStyle Hidden; \
     Start-Sleep 5; [void](sc.exe stop halprof); 'ended '+$p.HasExited; 'open '+(state); \
     [void]$p.WaitForExit(60000); \

@@ -163,13 +163,13 @@ fn counting() -> Vec<Step> {
             .decides(&["kvm-enlightenments"]),
         stat("stat-raw", &["-e", "cpu/event=0xC4,umask=0x00/"], &WORK)
             .proof(proof::counted, "an event by its number counts"),
-        stat("stat-in-turns", &["-e", MANY, "--duration", "3"], &[])
+        stat("stat-in-turns", &["-e", MANY, "--duration", "3s"], &[])
             .proof(proof::took_turns, "events without a counter of their own have shares of the time")
             .decides(&["events-take-turns"]),
-        stat("stat-top-down", &["-M", "TopdownL1", "--duration", "3"], &[])
+        stat("stat-top-down", &["-M", "TopdownL1", "--duration", "3s"], &[])
             .proof(proof::top_down, "the metrics of level 1 sum to 100 %")
             .decides(&["top-down-metrics"]),
-        stat("stat-per-core", &["--per-core", "-a", "--duration", "1"], &[])
+        stat("stat-per-core", &["--per-core", "-a", "--duration", "1s"], &[])
             .proof(proof::counted, "cores are counted")
             .decides(&["per-core-and-tsc"]),
         Step::client("start-detached", &["start", "TotalCycles"]).needs(&[Need::Counters]),
@@ -205,7 +205,7 @@ fn sampling() -> Vec<Step> {
             .decides(&["kvm-enlightenments"]),
         Step::client(
             "record-ten-seconds",
-            &["record", "-a", "--duration", "10", "-e", "TotalIssues@4M", "-o", "ten.rec"],
+            &["record", "-a", "--duration", "10s", "-e", "TotalIssues@4M", "-o", "ten.rec"],
         )
         .needs(&[Need::Counters])
         .proof(proof::recorded, "the recording has samples")
@@ -287,12 +287,12 @@ fn hardware() -> Vec<Step> {
             .decides(&["control-areas"]),
         Step::client(
             "record-precise",
-            &["record", "-a", "--duration", "1", "-e", "TotalIssues:p@4M", "-o", "precise.rec"],
+            &["record", "-a", "--duration", "1s", "-e", "TotalIssues:p@4M", "-o", "precise.rec"],
         )
         .needs(&debug_store)
         .proof(proof::recorded, "the processor records precise events")
         .decides(&["hardware-recording"]),
-        Step::client("branches", &["branches", "-C", "0", "--duration", "0.1"])
+        Step::client("branches", &["branches", "-C", "0", "--duration", "0.1s"])
             .needs(&debug_store)
             .decides(&["hardware-recording"]),
     ]

@@ -54,7 +54,7 @@ fn the_session_has_one_event_with_the_buffer_as_its_interval() {
         ("--kernel --buffer 1k --ring 2048", 2, 1_000, 2_048),
     ] {
         let system = system(&[]);
-        run(&system, &format!("branches -C 0,3 --duration 0.001 {options}")).outcome.unwrap();
+        run(&system, &format!("branches -C 0,3 --duration 0.001s {options}")).outcome.unwrap();
         let (header, event) = start(&system);
         assert_eq!(event, EventRequest { event: Event::of(BRANCHES), modes, interval: buffer, ..EventRequest::EMPTY });
         assert_eq!((header.ring, header.batch, header.flags), (ring, 0, 0));
@@ -80,7 +80,7 @@ fn a_ring_of_less_than_two_buffers_is_rejected_before_the_start() {
 
 #[test]
 fn the_most_frequent_branches_come_first_with_source_and_target() {
-    let ran = run(&system(&records(Prediction::Predicted)), "branches --duration 0.001");
+    let ran = run(&system(&records(Prediction::Predicted)), "branches --duration 0.001s");
     let (table, _) = ran.out.split_once("\nElapsed").unwrap();
     insta::assert_snapshot!(table);
     assert!(ran.out.lines().all(|line| line.len() <= 80), "{}", ran.out);
@@ -94,11 +94,11 @@ fn branches_of_unknown_processes_have_one_row() {
         (0..12).map(|number| branch(APP + 16 * number, APP + 0x800, Prediction::NotReported)).collect();
     records.extend((0..4).map(|number| branch(APP + 16 * number, NT + 0x100, Prediction::Predicted)));
     records.push(branch(NT + 0x200, NT + 0x300, Prediction::Predicted));
-    let ran = run(&system(&records), "branches --duration 0.001 --top 2");
+    let ran = run(&system(&records), "branches --duration 0.001s --top 2");
     let rows: Vec<String> =
         ran.out.lines().skip(2).take(3).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(rows, ["12 70.59% [unknown] [unknown] 0.00%", "4 23.53% [unknown] ntoskrnl.exe+0x100 100.00%", ""]);
-    let json = run(&system(&records), "branches --duration 0.001 --top 2 --json").json();
+    let json = run(&system(&records), "branches --duration 0.001s --top 2 --json").json();
     let addresses: Vec<&Value> =
         json["branches"].as_array().unwrap().iter().map(|row| &row["from"]["address"]).collect();
     assert_eq!(addresses.len(), 2, "programs are given the addresses");
@@ -145,15 +145,15 @@ fn number_and_duration_of_pauses_are_reported() {
             system.driver.counts.replace(vec![count(BRANCHES, 0, 4, SECOND)]);
             system
         };
-        let ran = run(&system(), &format!("branches --duration 0.001 {options}"));
+        let ran = run(&system(), &format!("branches --duration 0.001s {options}"));
         assert!(ran.out.contains(&format!("\nPaused      {line}\nProcessors  ")), "{}", ran.out);
         assert_eq!(ran.err, warned);
         assert!(ran.out.lines().chain(ran.err.lines()).all(|line| line.len() <= 80), "{}{}", ran.out, ran.err);
         for format in ["--json", "--csv"] {
-            let ran = run(&system(), &format!("branches --duration 0.001 {options} {format}"));
+            let ran = run(&system(), &format!("branches --duration 0.001s {options} {format}"));
             assert_eq!(ran.err, warned, "{format}");
         }
-        let told = run(&system(), &format!("branches --duration 0.001 {options} --json")).json();
+        let told = run(&system(), &format!("branches --duration 0.001s {options} --json")).json();
         assert_eq!(
             json!([told["pauses"], told["pauses_ended"], told["paused_seconds"], told["paused_share"]]),
             numbers
@@ -163,21 +163,21 @@ fn number_and_duration_of_pauses_are_reported() {
 
 #[test]
 fn no_prediction_share_is_shown_without_prediction_bits() {
-    let ran = run(&system(&records(Prediction::NotReported)), "branches --duration 0.001 --csv --top 1");
+    let ran = run(&system(&records(Prediction::NotReported)), "branches --duration 0.001s --csv --top 1");
     assert_eq!(
         ran.out,
         "count,share,predicted,from_address,from_module,from_symbol,to_address,to_module,to_symbol\n\
          5,0.625000,,0x0000000000400010,[unknown],0x0000000000400010,0x0000000000400080,[unknown],0x0000000000400080\n"
     );
-    let text = run(&system(&records(Prediction::NotReported)), "branches --duration 0.001").out;
+    let text = run(&system(&records(Prediction::NotReported)), "branches --duration 0.001s").out;
     assert!(text.lines().nth(2).unwrap().ends_with("  -"), "{text}");
-    let none = run(&system(&[]), "branches --duration 0.001").out;
+    let none = run(&system(&[]), "branches --duration 0.001s").out;
     assert!(none.starts_with("no branches\n\nRecords     0, of 0 different branches\n"), "{none}");
 }
 
 #[test]
 fn json_has_every_number_and_null_for_unknown_ones() {
-    let mut traced = run(&system(&records(Prediction::Predicted)), "branches --duration 0.001 --json --top 2").json();
+    let mut traced = run(&system(&records(Prediction::Predicted)), "branches --duration 0.001s --json --top 2").json();
     assert!(traced.as_object_mut().unwrap().remove("elapsed_seconds").unwrap().as_f64().unwrap() > 0.0);
     assert_eq!(
         traced,

@@ -50,7 +50,7 @@ fn a_closed_output_is_not_an_error_and_keeps_the_code_of_the_command() {
         (format!("stat -e 2 -o - --json -- {EXIT_3}"), 3),
         (format!("record -e 2 -o {null} -- {EXIT_3}"), 3),
         (format!("branches -C 0 --csv -- {EXIT_3}"), 3),
-        (format!("record -a --duration 0.001 -e 2 -o {null}"), 0),
+        (format!("record -a --duration 0.001s -e 2 -o {null}"), 0),
     ] {
         assert_eq!(run_closed(&line, io::ErrorKind::BrokenPipe).unwrap(), code, "{line}");
         let failure = run_closed(&line, io::ErrorKind::StorageFull).unwrap_err();

@@ -190,7 +190,7 @@ fn counted(cycles: [u64; 3], events: &[u64]) -> FakeSystem {
 /// What `stat -r 3 --json` prints of them.
 fn counts(cycles: [u64; 3], events: &[u64]) -> Vec<u8> {
     let names: Vec<String> = events.iter().map(ToString::to_string).collect();
-    let line = format!("stat -e {} -r 3 --json -o - --duration 0.001", names.join(","));
+    let line = format!("stat -e {} -r 3 --json -o - --duration 0.001s", names.join(","));
     run(&counted(cycles, events), &line).out.into_bytes()
 }
 
@@ -222,7 +222,7 @@ fn repeated_counts_have_the_error_of_their_means() {
 fn a_count_of_one_run_has_no_error_and_cannot_fail() {
     let one = |cycles| {
         let system = with_counts(&[count(0x13, 0, cycles, SECOND)]);
-        run(&system, "stat -e 0x13 --json -o - --duration 0.001").out.into_bytes()
+        run(&system, "stat -e 0x13 --json -o - --duration 0.001s").out.into_bytes()
     };
     let pair = Pair::of(&one(1000), &one(1500));
     let out = pair.diff("").out;
@@ -251,7 +251,7 @@ fn stat_compares_its_counts_with_a_baseline() {
     let baseline = folder.path().join("old.json");
     fs::write(&baseline, counts([1000, 1010, 990], &[0x13, 2])).unwrap();
     let stat = |options: &str| {
-        let line = format!("stat -e 0x13 -r 3 --baseline {} {options} --duration 0.001", baseline.display());
+        let line = format!("stat -e 0x13 -r 3 --baseline {} {options} --duration 0.001s", baseline.display());
         run(&counted([1100, 1111, 1089], &[0x13]), &line)
     };
     let ran = stat("");

@@ -57,7 +57,7 @@ fn record_warns_and_the_report_of_its_file_names_the_register() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("app.rec");
     let path = file.to_str().unwrap();
-    let ran = run_words(&system(), &["record", "-o", path, "-a", "--duration", "0.001", "-e", "0x13"]);
+    let ran = run_words(&system(), &["record", "-o", path, "-a", "--duration", "0.001s", "-e", "0x13"]);
     let warning = "warning: another program changed registers, and samples are missing or wrong\n  \
                    TotalCycles on CPU 1: IA32_FIXED_CTR_CTRL (MSR 0x38d)\n";
     assert!(ran.err.contains(warning) && ran.err.contains(PROGRAMS), "{}", ran.err);

@@ -86,7 +86,7 @@ fn each_kind_of_value_reaches_the_driver_with_its_selector() {
         let system = FakeSystem::running(FakeDriver::default());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("extra.rec");
-        let record = format!("record --duration 0.001 -o {} -e", file.display());
+        let record = format!("record --duration 0.001s -o {} -e", file.display());
         let command = if text.ends_with(":p") { record.as_str() } else { "start" };
         let _ = run(&system, &format!("{command} {text}"));
         let [event] = asked(&system)[..] else { panic!("{text}") };

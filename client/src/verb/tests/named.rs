@@ -63,7 +63,7 @@ fn a_name_starts_the_event_of_the_processor() {
     let system = on(SKYLAKE);
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
-    run(&system, &format!("record -e MEM_LOAD_RETIRED.L3_MISS:p@10k --duration 0.01 -o {path}")).outcome.unwrap();
+    run(&system, &format!("record -e MEM_LOAD_RETIRED.L3_MISS:p@10k --duration 0.01s -o {path}")).outcome.unwrap();
     assert_eq!(started(&system), [(number("cpu/event=0xd1,umask=0x20/"), 7, 0, 0)]);
     let shown = run(&system, &format!("report {path}")).out;
     assert!(shown.contains("MEM_LOAD_RETIRED.L3_MISS:p"), "{shown}");
@@ -115,8 +115,8 @@ fn stat_and_query_name_the_errata_of_an_event_on_its_cores() {
         errata.as_array().unwrap_or_else(|| panic!("{}", ran.out)).iter().map(|one| one["number"].clone()).collect()
     };
     let of_hit_alone: Vec<&str> = of_hit.split(", ").collect();
-    assert_eq!(json(&format!("stat --json -o - --duration 0.001 -e {by_number}")), of_hit_alone);
-    assert_eq!(json("stat --json -o - --duration 0.001 -e cpu/mem_load_uops_retired.l3_hit,name=x/"), of_hit_alone);
+    assert_eq!(json(&format!("stat --json -o - --duration 0.001s -e {by_number}")), of_hit_alone);
+    assert_eq!(json("stat --json -o - --duration 0.001s -e cpu/mem_load_uops_retired.l3_hit,name=x/"), of_hit_alone);
     let query = run(&haswell, &format!("query {by_number}")).out;
     assert!(query.contains(&format!("\nErrata     {of_hit}\n")), "{query}");
     let query = run(&haswell, "query MEM_LOAD_UOPS_RETIRED.L3_HIT").out;
@@ -191,7 +191,7 @@ fn the_driver_chooses_the_counters_of_an_event_with_a_wide_unit_mask() {
 fn an_event_that_only_a_fixed_counter_records_starts_no_session() {
     const SAPPHIRE_RAPIDS: u32 = 0x0008_06F8;
     for name in ["INST_RETIRED.PREC_DIST:p", "INST_RETIRED.ANY:up"] {
-        let command = format!("record --duration 0.001 -o NUL -e {name}");
+        let command = format!("record --duration 0.001s -o NUL -e {name}");
         let system = on(SAPPHIRE_RAPIDS);
         let (exit, report) = run(&system, &command).failure();
         assert_eq!(exit, Exit::UnsupportedSource, "{command}: {report}");

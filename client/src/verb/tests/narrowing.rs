@@ -28,7 +28,7 @@ fn start_asks_for_the_counters_and_prints_the_event_as_it_can_be_typed() {
 fn an_event_with_two_masks_is_refused_before_the_driver_is_asked() {
     const EVENTS: &str = "cpu/event=0xd1,counters=1/,cpu/event=0xd1,counters=2/";
     let system = FakeSystem::running(FakeDriver::default());
-    for (command, rest) in [("start", ""), ("record --duration 0.001 -o NUL -e", ""), ("stat -e", "-- nothing")] {
+    for (command, rest) in [("start", ""), ("record --duration 0.001s -o NUL -e", ""), ("stat -e", "-- nothing")] {
         let (exit, report) = run(&system, &format!("{command} {EVENTS} {rest}")).failure();
         assert_eq!(exit, Exit::Usage, "{command}: {report}");
         assert!(report.contains("cpu/event=0xd1/ is named twice, with different counters"), "{report}");

@@ -209,7 +209,7 @@ fn precise_events_are_requested_and_recorded_with_their_batch() {
         ("-e 2,6", 0, 0, [3, 3]),
     ] {
         let bench = Bench::new(&[]);
-        bench.record(&format!("{options} --duration 0.001")).outcome.unwrap();
+        bench.record(&format!("{options} --duration 0.001s")).outcome.unwrap();
         let (header, events) = bench.start();
         assert_eq!((header.batch, events[0].modes, events[1].modes), (batch, modes[0], modes[1]), "{options}");
         let recorded = bench.recording();
@@ -235,7 +235,7 @@ fn precise_records_count_as_samples_and_can_have_no_process() {
     let records = [of(12, PreciseKind::Precise), of(UNKNOWN, PreciseKind::PreciseNext), sample(12, 1)];
     let bench = Bench::new(&[&records]);
     bench.system.processes.replace(vec![(12, "app.exe".into())]);
-    let ran = bench.record("-e 0x13:p -a --duration 0.001");
+    let ran = bench.record("-e 0x13:p -a --duration 0.001s");
     assert!(ran.err.starts_with("[ recorded 3 samples (0 lost, paused 0.0 % of the time) in 0."), "{}", ran.err);
     let recorded = bench.recording();
     let processes: Vec<u32> = recorded.processes().iter().map(|process| process.id).collect();
@@ -245,7 +245,7 @@ fn precise_records_count_as_samples_and_can_have_no_process() {
 #[test]
 fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
     let bench = Bench::new(&[]);
-    let ran = bench.record("-a --duration 0.001");
+    let ran = bench.record("-a --duration 0.001s");
     assert!(ran.err.starts_with("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]\n"), "{}", ran.err);
     assert!(ran.outcome.is_ok());
     let (header, events) = bench.start();
@@ -262,7 +262,7 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
     ] {
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
         let bench = Bench { system, ..Bench::new(&[]) };
-        let ran = bench.record("-a --duration 0.001");
+        let ran = bench.record("-a --duration 0.001s");
         let asked = ran.outcome.map(|_| bench.start().1[0].event.source).map_err(|error| error.exit());
         assert_eq!(asked, outcome);
     }
@@ -293,7 +293,7 @@ fn record_samples_by_time_where_the_counters_are_masked_and_says_why() {
     ] {
         let driver = FakeDriver { sources: vec![time()], info, ..FakeDriver::default() };
         let bench = Bench { system: FakeSystem::running(driver), ..Bench::new(&[]) };
-        let ran = bench.record(&format!("-a --duration 0.001 {options}"));
+        let ran = bench.record(&format!("-a --duration 0.001s {options}"));
         assert!(ran.outcome.is_ok() && ran.err.starts_with(told), "{options}: {}", ran.err);
         assert_eq!(bench.start().1, [EventRequest { modes: 3, interval, ..EventRequest::EMPTY }], "{options}");
     }
@@ -305,7 +305,7 @@ fn samples_after_the_stop_are_fetched_without_waiting() {
     // So many replies that most of them are fetched after the stop.
     let replies: Vec<&[SampleRecord]> = many.chunks(40).collect();
     let bench = Bench::new(&replies);
-    let ran = bench.record("-a --duration 0.000001 --ring 16384");
+    let ran = bench.record("-a --duration 0.000001s --ring 16384");
     ran.outcome.unwrap();
     assert_eq!(bench.recording().samples(), many);
     let asked = bench.system.driver.asked.borrow();
@@ -332,7 +332,7 @@ fn lost_and_throttled_samples_are_reported_with_a_remedy() {
         CountRecord { samples: 1, lost: 1_000, full: 1_000, throttled: 0, ..count(0x13, 0, 9, SECOND) },
         CountRecord { samples: 0, lost: 234, throttled: 5_678, ..count(0x13, 1, 9, SECOND) },
     ]);
-    let ran = bench.record("-e 0x13 -a --duration 0.001 --ring 256");
+    let ran = bench.record("-e 0x13 -a --duration 0.001s --ring 256");
     assert_eq!(ran.outcome.unwrap(), 0);
     let lines: Vec<&str> = ran.err.lines().collect();
     let shares = "(1,234 lost, 99.9 %; paused 100.0 % of the time)";
@@ -355,7 +355,7 @@ fn processors_that_an_interrupt_storm_silenced_are_reported_with_a_remedy() {
     let silenced = StopRecord::new(StopKind::Silenced, 9, 0).into();
     for (records, processors) in [(&[sample(12, 1), silenced][..], "1 CPU"), (&[silenced, silenced], "2 CPUs")] {
         let bench = Bench::new(&[records]);
-        let ran = bench.record("-e 0x13 -a --duration 0.001");
+        let ran = bench.record("-e 0x13 -a --duration 0.001s");
         let lines: Vec<&str> = ran.err.lines().skip(1).collect();
         let first = format!("warning: sampling stopped early on {processors}: an interrupt storm, that is");
         assert_eq!(
@@ -390,7 +390,7 @@ fn processors_whose_counters_interrupted_nobody_are_reported_with_a_remedy() {
         ),
     ] {
         let bench = Bench::new(&[records]);
-        let ran = bench.record("-e 0x13 -a --duration 0.001");
+        let ran = bench.record("-e 0x13 -a --duration 0.001s");
         let lines: Vec<&str> = ran.err.lines().skip(1).collect();
         let first = format!("warning: no samples came from a CPU, {times}, because its entry (LVT) for the");
         let last = "  try: record again; if that recurs, restart Windows";
@@ -409,7 +409,7 @@ fn a_larger_ring_is_suggested_if_one_was_full_and_can_be_larger() {
     ] {
         let bench = Bench::new(&[]);
         bench.system.driver.counts.replace(vec![CountRecord { lost, full, ..count(0x13, 0, 9, SECOND) }]);
-        let ran = bench.record(&format!("-a --duration 0.001 --ring {ring}"));
+        let ran = bench.record(&format!("-a --duration 0.001s --ring {ring}"));
         let advice = format!("  try: {larger}a larger interval (-e SOURCE@INTERVAL) or a lower -F\n");
         assert!(ran.err.ends_with(&advice), "{}", ran.err);
         assert!(ran.err.contains(&format!("lost, {because}, and the shares")), "{}", ran.err);
@@ -421,7 +421,7 @@ fn one_lost_sample_per_counter_causes_no_warning() {
     let bench = Bench::new(&[]);
     let lost = |processor| CountRecord { lost: 1, ..count(0x13, processor, 9, SECOND) };
     bench.system.driver.counts.replace(vec![lost(0), lost(1)]);
-    let ran = bench.record("-e 0x13 -a --duration 0.001");
+    let ran = bench.record("-e 0x13 -a --duration 0.001s");
     assert!(ran.err.starts_with("[ recorded 0 samples (2 lost, 100.0 %; paused 0.0 % of "), "{}", ran.err);
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
 }
@@ -483,7 +483,7 @@ fn a_command_that_cannot_be_run_leaves_no_file_and_no_session() {
 #[test]
 fn a_full_disk_stops_the_session_and_is_reported() {
     let bench = Bench::new(&[]);
-    let (exit, report) = run(&bench.system, "record -o /dev/full -a --duration 1").failure();
+    let (exit, report) = run(&bench.system, "record -o /dev/full -a --duration 1s").failure();
     assert_eq!(exit, Exit::Unwritten);
     assert!(report.starts_with("error: the recording could not be written to its end\n  because: "), "{report}");
     assert!(report.contains("\n  because: No space left on device"), "{report}");
@@ -495,7 +495,7 @@ fn a_full_disk_stops_the_session_and_is_reported() {
 fn earlier_samples_are_kept_if_the_driver_fails_later() {
     let bench = Bench::new(&[&[sample(12, 1)], &[sample(12, 2)]]);
     bench.system.driver.fail_samples_after.set(Some(1));
-    let (exit, report) = bench.record("-a --duration 5").failure();
+    let (exit, report) = bench.record("-a --duration 5s").failure();
     assert_eq!(exit, Exit::Failure);
     assert!(report.starts_with("error: the driver did not answer the request Samples"), "{report}");
     let blocks: Vec<_> = Reader::new(fs::File::open(bench.file()).unwrap()).unwrap().collect();
@@ -509,7 +509,7 @@ fn a_stopped_session_returns_no_more_samples_than_its_rings_can_hold() {
     let batch = vec![sample(12, 1); 64];
     // Far more than are fetched until the stop, also on a busy machine.
     let bench = Bench::new(&vec![batch.as_slice(); 2_000]);
-    let (exit, report) = bench.record("-C 0 -a --duration 0.000001 --ring 64").failure();
+    let (exit, report) = bench.record("-C 0 -a --duration 0.000001s --ring 64").failure();
     assert_eq!(exit, Exit::Failure);
     assert!(report.contains("because: there are more samples in it than the driver can have kept"), "{report}");
 }

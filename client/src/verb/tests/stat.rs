@@ -42,7 +42,7 @@ fn lines(json: &str) -> Vec<Value> {
 
 #[test]
 fn intervals_are_lines_of_json_whose_counts_add_up_to_the_total() {
-    let ran = run(&growing(&on_processors(2)), "stat -e 0x13,2 -I 20 --summary --duration 0.07 --json -o -");
+    let ran = run(&growing(&on_processors(2)), "stat -e 0x13,2 -I 20 --summary --duration 0.07s --json -o -");
     let found = lines(&ran.out);
     let (total, intervals) = found.split_last().unwrap();
     assert!(intervals.len() >= 3, "{}", ran.out);
@@ -58,13 +58,13 @@ fn intervals_are_lines_of_json_whose_counts_add_up_to_the_total() {
 
 #[test]
 fn intervals_as_text_and_csv_begin_with_the_time() {
-    let ran = run(&growing(&on_processors(2)), "stat -e 0x13,2 -I 20 --duration 0.05");
+    let ran = run(&growing(&on_processors(2)), "stat -e 0x13,2 -I 20 --duration 0.05s");
     let text: Vec<&str> = ran.err.lines().collect();
     assert_eq!(text[0], "#    seconds since the start, and the counts of each interval");
     assert!(text[1].starts_with("    0.0") && text[1].contains("  3,000,000  TotalCycles  #"), "{}", ran.err);
     assert!(text.iter().all(|line| line.len() <= 80) && text.len() >= 5, "{}", ran.err);
     assert!(!ran.err.contains("elapsed"), "only with --summary");
-    let csv = run(&growing(&on_processors(2)), "stat -e 0x13,2 -I 20 --duration 0.05 -x ;").err;
+    let csv = run(&growing(&on_processors(2)), "stat -e 0x13,2 -I 20 --duration 0.05s -x ;").err;
     let fields: Vec<&str> = csv.lines().next().unwrap().split(';').collect();
     assert_eq!((fields.len(), fields[1], fields[3]), (8, "3000000", "TotalCycles"), "{csv}");
     assert!(fields[0].parse::<f64>().unwrap() >= 0.02);
@@ -178,7 +178,7 @@ fn nothing_is_counted_if_the_command_ends_within_the_delay() {
     assert_eq!(exit, Exit::NotRunning);
     assert!(report.starts_with("error: nothing was counted: the command ended within the delay of 60000 ms"));
     assert!(counted.driver.inputs(Code::Start).is_empty());
-    let ran = run(&system(&on_processors(1)), "stat -e 2 -D 10 --duration 0.02");
+    let ran = run(&system(&on_processors(1)), "stat -e 2 -D 10 --duration 0.02s");
     assert!(ran.err.contains(" system wide, for 0.02") && ran.outcome.unwrap() == 0, "{}", ran.err);
 }
 
@@ -199,7 +199,7 @@ fn counts_name_the_errata_that_make_them_wrong() {
             ..FakeDriver::default()
         };
         driver.counts.replace(on_processors(1));
-        run(&FakeSystem::running(driver), "stat -e 0x13,2 --duration 0.001 -o -").out
+        run(&FakeSystem::running(driver), "stat -e 0x13,2 --duration 0.001s -o -").out
     };
     let amd = |signature| of(*b"AuthenticAMD\0\0\0\0", pmu::Kind::Amd64, signature);
     let note = "\nCounted wrongly by errata of the processor: TotalIssues (1292).\n";

@@ -147,10 +147,10 @@ fn each_interval_and_each_core_has_its_metrics() {
         driver.counts.replace(counts().to_vec());
         FakeSystem { topology: system.topology, ..FakeSystem::running(driver) }
     };
-    let text = run(&driver(), "stat -M IPC -I 20 --duration 0.05").err;
+    let text = run(&driver(), "stat -M IPC -I 20 --duration 0.05s").err;
     let lines: Vec<&str> = text.lines().filter(|line| line.ends_with("      2.400          IPC")).collect();
     assert!(lines.len() >= 2 && lines[0].starts_with("    0.0"), "{text}");
-    let json = run(&driver(), "stat -M IPC -I 20 --duration 0.05 --json -o -").out;
+    let json = run(&driver(), "stat -M IPC -I 20 --duration 0.05s --json -o -").out;
     let first: Value = document(json.lines().next().unwrap());
     assert_eq!(first["metrics"][0]["value"], 2.4);
 

@@ -247,7 +247,7 @@ fn without_times(text: &str) -> String {
 fn client(system: Option<&FakeSystem>, words: &[String]) -> (String, String, i32) {
     let words: Vec<OsString> =
         ["client"].into_iter().map(OsString::from).chain(words.iter().map(OsString::from)).collect();
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match usage::parse_words(&words) {
         Ok(cli) => cli,
         Err(error) => {
             return match usage::report(&error, &words) {

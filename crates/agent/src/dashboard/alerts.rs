@@ -173,7 +173,7 @@ fn profiles() -> Vec<Alert> {
             summary: "Profiles of {{ $labels.instance }} are {{ $labels.outcome }}",
             description: "In an hour {{ $value | humanize }} profiles were {{ $labels.outcome }}: sampling failed, or \
                           the server did not take them before their folder was full.",
-            runbook: "Run `.\\client record -a --duration 10` on {{ $labels.instance }}: if it succeeds, look for the \
+            runbook: "Run `.\\client record -a --duration 10s` on {{ $labels.instance }}: if it succeeds, look for the \
                       fault at the server of the profiles.",
         },
         Alert {
