@@ -7,7 +7,7 @@ use crate::cpu::Cpu;
 use crate::current_cpu::CurrentCpu;
 use crate::disturbance::{COUNTER, Disturbance};
 use crate::interface::ProfileInterface;
-use crate::state::{CounterSet, CpuCounters, Total, backwards};
+use crate::state::{CounterSet, CpuCounters, Total, all_but, backwards};
 
 impl<E> Hal<E> {
     /// Compares the registers of the active counters of the current processor with the values that the driver wrote,
@@ -95,13 +95,14 @@ pub(super) fn update(
     counter: u8,
     value: u64,
 ) -> u64 {
-    let width = interface.width_of(counter);
+    let missing_bits = 64_u8.saturating_sub(interface.width_of(counter));
     if cpu_counters.get(counter).precise() {
-        return total.follow(value, 64_u8.saturating_sub(width));
+        return total.follow(value, missing_bits);
     }
-    if backwards(total.value(), value, width) {
+    let mask = all_but(missing_bits);
+    if backwards(total.value(), value, mask) {
         cpu_counters.pmu.disturbances.note_backwards(counter, value, total.value());
         total.loaded(value);
     }
-    total.update(value, width)
+    total.update(value, mask)
 }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::{all_but, mask, top_bit};
+use super::{all_but, top_bit};
 
 /// 64-bit total of a counter. Separate from the 8 bytes of state.
 #[derive(Debug, Default)]
@@ -46,15 +46,19 @@ impl Total {
     /// Adds the events up to this value, for a counter that the processor may have reloaded by itself. If it has,
     /// processing its record [adds](Self::overflowed) the missing events.
     pub fn follow(&self, value: u64, missing_bits: u8) -> u64 {
-        let events = sign_extended(value.wrapping_sub(self.value.swap(value, Ordering::Relaxed)), missing_bits);
-        let counted = self.counted().wrapping_add(events);
-        self.counted.store(counted, Ordering::Relaxed);
-        counted
+        self.advance(value, value, |moved| sign_extended(moved, missing_bits))
     }
 
     /// Adds the events up to this value of the register, which has wrapped at most once since the last update.
-    pub fn update(&self, value: u64, width: u8) -> u64 {
-        let events = value.wrapping_sub(self.value.swap(value, Ordering::Relaxed)) & mask(width);
+    pub fn update(&self, value: u64, mask: u64) -> u64 {
+        self.advance(value, value, |moved| moved & mask)
+    }
+
+    /// Adds the events that the register tells by the difference of its values, and notes what it holds now.
+    fn advance(&self, value: u64, now: u64, events: impl FnOnce(u64) -> u64) -> u64 {
+        // Only this processor writes here, at PROFILE_LEVEL, so no locked exchange is needed.
+        let events = events(value.wrapping_sub(self.value()));
+        self.loaded(now);
         let counted = self.counted().wrapping_add(events);
         self.counted.store(counted, Ordering::Relaxed);
         counted
@@ -71,10 +75,7 @@ impl Total {
 
     /// Accounts an overflow: the register held `value`, is loaded with `initial`, and has 64 minus `missing_bits` bits.
     pub fn overflowed(&self, value: u64, initial: u64, missing_bits: u8) {
-        // Only this processor writes here, at PROFILE_LEVEL, so no locked exchange is needed.
-        let events = sign_extended(value.wrapping_sub(self.value.load(Ordering::Relaxed)), missing_bits);
-        self.value.store(initial, Ordering::Relaxed);
-        self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
+        self.advance(value, initial, |moved| sign_extended(moved, missing_bits));
     }
 }
 
@@ -84,9 +85,9 @@ const fn sign_extended(difference: u64, missing_bits: u8) -> u64 {
     ((difference << missing_bits).cast_signed() >> missing_bits).cast_unsigned()
 }
 
-/// Returns whether a counter of this width that had the value `last` cannot have counted up to `value` in the ten
+/// Returns whether a counter with these bits that had the value `last` cannot have counted up to `value` in the ten
 /// seconds between two readings: it would be half its range further. No processor counts 2^39 events of a kind in that
 /// time, so that narrower counters are not judged.
-pub(crate) const fn backwards(last: u64, value: u64, width: u8) -> bool {
-    width >= 40 && value.wrapping_sub(last) & top_bit(mask(width)) != 0
+pub(crate) const fn backwards(last: u64, value: u64, mask: u64) -> bool {
+    mask >> 39 != 0 && value.wrapping_sub(last) & top_bit(mask) != 0
 }
