@@ -60,16 +60,16 @@ pub fn power_changed(change: Change) {
     }
 }
 
-/// Reads the counters of a session on the current processor, without the engine and its lock. Returns `None` if the
-/// engine has to serve the request.
+/// Reads the counters of a session on the current processor into `reply`, without the engine and its lock. Returns
+/// `None` if the engine has to serve the request.
 ///
 /// # IRQL
 /// PASSIVE_LEVEL, for a request.
-pub fn read_group(wanted: GroupRequest, client: ClientId) -> Option<GroupReply> {
+pub fn read_group(wanted: GroupRequest, client: ClientId, reply: &mut GroupReply) -> Option<()> {
     let sampler = sampler::get()?;
-    let mut reply = None;
-    cpu::at_high_level(|current| reply = sampler.read_group(current, ticks, client, wanted));
-    reply
+    let mut read = None;
+    cpu::at_high_level(|current| read = sampler.read_group(current, ticks, client, wanted, reply));
+    read
 }
 
 /// Guard: the performance monitor interrupt belongs to the driver while the value lives.

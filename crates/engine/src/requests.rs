@@ -158,16 +158,16 @@ impl Request<'_> {
     /// As for `at_high_level`.
     pub fn read_group(
         &mut self,
-        at_high_level: impl FnOnce(GroupRequest, ClientId) -> Option<GroupReply>,
+        at_high_level: impl FnOnce(GroupRequest, ClientId, &mut GroupReply) -> Option<()>,
     ) -> Option<Completion> {
         let spec = protocol::find(self.code).filter(|spec| spec.code == Code::ReadGroup)?;
         if !spec.input.admits(self.input) || !spec.output.admits(self.output) {
             return None;
         }
         let wanted = GroupRequest::read_from_bytes(self.buffer.get(..self.input)?).ok()?;
-        let reply = at_high_level(wanted, self.client)?;
-        let information = write(self.buffer, &reply, size_of::<GroupReply>());
-        Some(Completion { status: STATUS_SUCCESS, information })
+        let (reply, _) = GroupReply::mut_from_prefix(self.buffer).ok()?;
+        at_high_level(wanted, self.client, reply)?;
+        Some(Completion { status: STATUS_SUCCESS, information: size_of::<GroupReply>() })
     }
 }
 

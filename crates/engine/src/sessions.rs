@@ -15,6 +15,7 @@ use protocol::{
     AreaRequest, DETACHED, ErrorCode, EventRequest, GroupReply, GroupRequest, RegistersRequest, StartHeader, flags,
 };
 use sample_ring::Slot;
+use zerocopy::FromZeros;
 
 use crate::clients::ClientId;
 use crate::event::EventFilter;
@@ -246,7 +247,8 @@ impl Sessions {
         let processor = platform.current_processor();
         let (found, clock) = (Slot::empty(), platform.shared_clock());
         context.on_awake(&[processor], |current| {
-            if let Some(group) = sampler.read_group(current, &clock, client, request) {
+            let mut group = GroupReply::new_zeroed();
+            if sampler.read_group(current, &clock, client, request, &mut group).is_some() {
                 // The slot is empty: this runs once.
                 let _ = found.try_put(group);
             }

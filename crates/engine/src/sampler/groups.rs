@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu};
-use protocol::{DETACHED, GroupReply, GroupRequest, MAX_GROUP, ReplyHeader, group_flags, group_state};
+use protocol::{DETACHED, GroupReply, GroupRequest, ReplyHeader, group_flags, group_state};
 use zerocopy::FromZeros;
 
 use super::Sampler;
@@ -129,12 +129,12 @@ impl Sampler {
         }
     }
 
-    /// Reads the counters of a session on the current processor, each with one RDPMC, between two reads of `clock`.
-    /// With [`group_flags::COMPARE`] it then compares the registers of the processor.
+    /// Reads the counters of a session on the current processor into `reply`, each with one RDPMC, between two reads of
+    /// `clock`. With [`group_flags::COMPARE`] it then compares the registers of the processor.
     ///
-    /// Returns `None` if it does not have what the request needs: the session is not on this processor, or not the
-    /// client's, or cannot be read so; a flag is unknown; the processor sleeps. The [engine](crate::Engine::serve) then
-    /// says why.
+    /// Returns `None` and leaves `reply` if it does not have what the request needs: the session is not on this
+    /// processor, or not the client's, or cannot be read so; a flag is unknown; the processor sleeps. The
+    /// [engine](crate::Engine::serve) then says why.
     ///
     /// No other processor is concerned, and nothing is locked. A session has been started by a handle that had agreed
     /// on the version, and its number is never used again: the note of a counter is all that is needed to admit a
@@ -148,7 +148,8 @@ impl Sampler {
         clock: impl Fn() -> Ticks,
         client: ClientId,
         request: GroupRequest,
-    ) -> Option<GroupReply> {
+        reply: &mut GroupReply,
+    ) -> Option<()> {
         let GroupRequest { session, flags, reserved } = request;
         if flags & !group_flags::ALL != 0 || reserved != 0 {
             return None;
@@ -157,27 +158,28 @@ impl Sampler {
         // While a processor sleeps none of its counters is active.
         let running = self.hal.cpu_counters(current.index()).active.all;
         let (counters, events) = groups.find(running, session, client)?;
-        let (mut counts, mut values) = ([0; MAX_GROUP], [0; MAX_GROUP]);
-        let mut counted = 0;
-        let time_before = clock().0;
-        for counter in counters.iter() {
-            let event = groups.of(counter)?.event.load(Ordering::Relaxed);
+        let count = events.into();
+        let header =
+            ReplyHeader { processor: current.index().number(), count, total: count, ..ReplyHeader::new_zeroed() };
+        *reply = GroupReply { header, ..GroupReply::new_zeroed() };
+        reply.time_before = clock().0;
+        self.hal.counts(current, counters, |counter, count, value| {
+            let event = groups.of(counter).map_or(0, |one| one.event.load(Ordering::Relaxed));
             let place = usize::from(event);
-            (*counts.get_mut(place)?, *values.get_mut(place)?) = self.hal.count_and_value(current, counter);
-            counted |= 1_u32.wrapping_shl(event.into());
-        }
+            if let (Some(of_event), Some(read)) = (reply.counts.get_mut(place), reply.values.get_mut(place)) {
+                (*of_event, *read) = (count, value);
+            }
+            reply.counted |= 1_u32.wrapping_shl(event.into());
+        });
         let time_after = clock();
         if flags & group_flags::COMPARE != 0 {
             self.compare(current, time_after);
         }
-        let header =
-            ReplyHeader { processor: current.index().number(), count: events.into(), ..ReplyHeader::new_zeroed() };
-        let header = ReplyHeader { total: header.count, ..header };
-        let generation = self.hal.interruptions(current);
+        reply.time_after = time_after.0;
+        reply.generation = self.hal.interruptions(current);
         // CR4 of the thread that asks: its processor is not left before the reply is complete.
-        let state = if current.cpu().user_rdpmc() { group_state::USER_RDPMC } else { 0 };
-        let time_after = time_after.0;
-        Some(GroupReply { header, time_before, time_after, generation, counts, values, state, counted })
+        reply.state = if current.cpu().user_rdpmc() { group_state::USER_RDPMC } else { 0 };
+        Some(())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use engine::Ticks;
 use model::Mode;
-use protocol::{GroupRequest, group_flags};
+use protocol::{GroupReply, GroupRequest, group_flags};
 use simulation::{Client, SimMachine};
+use zerocopy::FromZeros;
 
 use super::scene::{IDENTITIES, engine, event, started};
 
@@ -67,6 +68,7 @@ fn a_read_reads_the_clock_twice() {
         Ticks(reads.get())
     };
     let request = GroupRequest { session, flags: group_flags::COMPARE, reserved: 0 };
-    let read = engine.sampler().read_group(machine.current(0), clock, client.0, request).unwrap();
+    let mut read = GroupReply::new_zeroed();
+    engine.sampler().read_group(machine.current(0), clock, client.0, request, &mut read).unwrap();
     assert_eq!((reads.get(), read.time_before, read.time_after), (2, 1, 2));
 }

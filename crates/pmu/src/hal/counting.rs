@@ -75,22 +75,28 @@ impl<E> Hal<E> {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> u64 {
-        self.count_and_value(current, counter).0
+        let mut counted = 0;
+        self.counts(current, CounterSet::NONE.with(counter), |_, count, _| counted = count);
+        counted
     }
 
-    /// As [`count`](Self::count), with the value that RDPMC returned; 0 without an RDPMC.
+    /// Passes each of `counters` to `each`, with its [`count`](Self::count) and the value that RDPMC returned; 0
+    /// without an RDPMC.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn count_and_value(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> (u64, u64) {
-        let Some(cpu_counters) = self.find(current.index()) else { return (0, 0) };
+    pub fn counts(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet, mut each: impl FnMut(u8, u64, u64)) {
+        let Some(cpu_counters) = self.find(current.index()) else { return };
         let interface = self.interface_with(cpu_counters.pmu);
-        match cpu_counters.total(counter) {
-            Some(total) if cpu_counters.active.all.without(interface.unit()).has(counter) => {
-                let value = interface.read(current.cpu(), counter);
-                (update(&interface, cpu_counters, total, counter, value), value)
+        let read = cpu_counters.active.all.without(interface.unit());
+        for counter in counters.iter() {
+            match cpu_counters.total(counter) {
+                Some(total) if read.has(counter) => {
+                    let value = interface.read(current.cpu(), counter);
+                    each(counter, update(&interface, cpu_counters, total, counter, value), value);
+                }
+                total => each(counter, total.map_or(0, Total::counted), 0),
             }
-            total => (total.map_or(0, Total::counted), 0),
         }
     }
 

@@ -8,7 +8,7 @@ use protocol::{
     PROTOCOL_VERSION, ProcessorSet, Record, RecordError, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
     StartHeader, StopRequest, modes,
 };
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// The request is pending (ntstatus.h).
 pub const STATUS_PENDING: NtStatus = NtStatus::new(0x103);
@@ -181,13 +181,17 @@ impl Client {
         processor: u32,
         request: GroupRequest,
     ) -> Option<GroupReply> {
-        let mut buffer = [0xEE; size_of::<GroupReply>()];
-        buffer.get_mut(..size_of::<GroupRequest>())?.copy_from_slice(request.as_bytes());
+        let mut reply = GroupReply::new_zeroed();
+        let buffer = reply.as_mut_bytes();
+        buffer.fill(0xEE);
+        request.write_to_prefix(buffer).ok()?;
         let (input, output) = (size_of::<GroupRequest>(), buffer.len());
-        let mut request = Request { client: self.0, code: Code::ReadGroup as u32, buffer: &mut buffer, input, output };
+        let mut request = Request { client: self.0, code: Code::ReadGroup as u32, buffer, input, output };
         let current = machine.current(processor);
-        request.read_group(|wanted, client| sampler.read_group(current, || machine.now_ticks(), client, wanted))?;
-        GroupReply::read_from_bytes(&buffer).ok()
+        request.read_group(|wanted, client, reply| {
+            sampler.read_group(current, || machine.now_ticks(), client, wanted, reply)
+        })?;
+        Some(reply)
     }
 
     /// Sends a request without input and returns the records of its answer.

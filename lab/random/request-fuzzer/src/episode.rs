@@ -226,9 +226,9 @@ impl<'a> Episode<'a> {
             let (machine, sampler) = (self.machine, self.engine.sampler());
             let current = engine::Platform::current_processor(&machine);
             // The driver asks the sampler alone first.
-            let direct = request.read_group(|wanted, client| {
+            let direct = request.read_group(|wanted, client, reply| {
                 let current = machine.current(current.number());
-                sampler.read_group(current, || machine.now_ticks(), client, wanted)
+                sampler.read_group(current, || machine.now_ticks(), client, wanted, reply)
             });
             is_direct = direct.is_some();
             match direct {
