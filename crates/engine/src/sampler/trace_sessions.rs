@@ -28,6 +28,8 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    // Never inlined: in the loop of its caller, the event would be moved from register to register.
+    #[inline(never)]
     pub fn take_event(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<TraceEvent<'static>> {
         self.per_cpu(current.index())?.with_events(|events| events.take(current.index().number())).flatten()
     }

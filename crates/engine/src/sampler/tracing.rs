@@ -77,7 +77,7 @@ pub enum Unsampled {
 #[derive(Debug, Default)]
 pub struct UnwrittenEvents {
     counters: [CounterEvents; CAPACITY],
-    /// Number of the counters that have an event.
+    /// Number of the first of these, which each have an event.
     used: usize,
 }
 
@@ -113,6 +113,11 @@ impl CounterEvents {
             is_kernel: sample.mode == Mode::Kernel,
             ..*self
         };
+    }
+
+    /// Returns whether there is one.
+    const fn has_any(&self) -> bool {
+        self.count != 0 || self.lost != 0 || self.throttled != 0
     }
 
     /// Takes an event of processor `cpu`.
@@ -198,12 +203,12 @@ impl UnwrittenEvents {
 
     /// Takes an event of processor `cpu`.
     pub fn take(&mut self, cpu: u32) -> Option<TraceEvent<'static>> {
-        while let Some(last) = self.used.checked_sub(1) {
-            if let Some(event) = self.counters.get_mut(last)?.take(cpu) {
-                return Some(event);
-            }
+        let last = self.used.checked_sub(1)?;
+        let events = self.counters.get_mut(last)?;
+        let event = events.take(cpu);
+        if !events.has_any() {
             self.used = last;
         }
-        None
+        event
     }
 }
