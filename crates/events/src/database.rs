@@ -4,11 +4,14 @@ use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use crate::event::{Counters, Encoding, Event, EventExtra, Precision, Register};
-use crate::identity::{CoreType, Identity, Vendor};
+use crate::identity::{CoreType, Identity};
 use crate::pack::{BLOCK, CLASS, EXTRA, MAGIC, MAP, MAX_REGISTERS, NONE, REGISTERS, ROW, SECTIONS, TABLE, flags};
 
 /// The tables, which `cargo xtask events` makes.
 pub const BYTES: &[u8] = include_bytes!("tables.bin");
+
+/// Bytes that few names exceed.
+const LONG_NAME: usize = 64;
 
 static DATABASE: LazyLock<Database> = LazyLock::new(|| Database::of(BYTES).unwrap_or_default());
 
@@ -44,7 +47,7 @@ impl Database {
     fn names_from<T>(&self, block: usize, mut visit: impl FnMut(u16, &[u8]) -> Option<T>) -> Option<T> {
         let offset = u32::from_le_bytes(*chunk::<4>(self.blocks, block)?);
         let mut rest = self.names.get(offset as usize..)?;
-        let mut name = Vec::new();
+        let mut name = Vec::with_capacity(LONG_NAME);
         let mut number = u16::try_from(block * BLOCK).ok()?;
         while let [shared, length, tail @ ..] = rest {
             let (others, next) = tail.split_at_checked(usize::from(*length))?;
@@ -68,7 +71,7 @@ impl Database {
     /// Returns the number of a name, in any case of letters.
     fn number(&self, wanted: &str) -> Option<u16> {
         let wanted = wanted.to_ascii_uppercase();
-        let compare = |name: &[u8]| name.to_ascii_uppercase().as_slice().cmp(wanted.as_bytes());
+        let compare = |name: &[u8]| name.iter().map(u8::to_ascii_uppercase).cmp(wanted.bytes());
         let is_after = |block: usize| {
             self.names_from(block, |_, first| Some(compare(first))).is_none_or(|order| order == Ordering::Greater)
         };
@@ -162,7 +165,7 @@ impl Table {
     pub(crate) fn of(identity: Identity) -> impl Iterator<Item = (Self, Option<CoreType>, u8)> + use<> {
         DATABASE.map.as_chunks::<MAP>().0.iter().filter_map(move |row| {
             let [vendor, family_low, family_high, first, last, step_low, step_high, core_type, native, table, _] = *row;
-            let is_it = Vendor::ALL.get(usize::from(vendor)) == Some(&identity.vendor)
+            let is_it = vendor == identity.vendor as u8
                 && u16::from_le_bytes([family_low, family_high]) == identity.family
                 && (first..=last).contains(&identity.model)
                 && u16::from_le_bytes([step_low, step_high]) >> (identity.stepping & 0xF) & 1 == 1;
