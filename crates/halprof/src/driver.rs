@@ -29,6 +29,9 @@ use crate::source::Sources;
 /// Number of records that fit into the first buffer of a request.
 const FIRST_ROOM: usize = 256;
 
+/// Bytes for a reply that is one structure, or for the records of its refusal.
+const LAYOUT_ROOM: usize = 512;
+
 /// Maximum number of records in a list: every event of the largest session on every processor.
 const MAX_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
 
@@ -210,7 +213,7 @@ impl Driver {
         if reply.header.cause == ErrorCode::GroupTooLarge as u32 {
             return Err(self.refused_group(reply.header, events));
         }
-        let reply = self.successful(Code::Start, reply)?;
+        self.check(Code::Start, &reply)?;
         let [session, clock] = reply.header.detail;
         Ok(Started { session, clock })
     }
@@ -333,8 +336,10 @@ impl Driver {
 
     /// Sends a request that has one fixed structure as its reply.
     fn layout<T: FromBytes>(&self, code: Code, input: &[u8]) -> Result<T, Error> {
-        // A refusal can return records instead of the structure.
-        let reply = self.succeed::<SessionEvent>(code, input, size_of::<T>().div_ceil(size_of::<SessionEvent>()))?;
+        const { assert!(size_of::<T>() <= LAYOUT_ROOM) };
+        let mut buffer = [0; LAYOUT_ROOM];
+        let reply = self.send_into(code, input, &mut buffer[..])?;
+        self.check(code, &reply)?;
         reply.layout().map_err(|cause| invalid(code, cause))
     }
 
@@ -360,13 +365,14 @@ impl Driver {
     /// Sends a request; a refusal by the driver is an error.
     fn succeed<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
         let reply = self.send_request::<T>(code, input, room)?;
-        self.successful(code, reply)
+        self.check(code, &reply)?;
+        Ok(reply)
     }
 
-    /// Returns the reply if the driver has served the request.
-    fn successful(&self, code: Code, reply: Reply) -> Result<Reply, Error> {
+    /// Returns the refusal as an error if the driver has not served the request.
+    fn check<B: AsRef<[u8]>>(&self, code: Code, reply: &Reply<B>) -> Result<(), Error> {
         if reply.is_success() {
-            return Ok(reply);
+            return Ok(());
         }
         let session_events = match ErrorCode::from_number(reply.header.cause) {
             Some(ErrorCode::NoFreeCounter | ErrorCode::ThreadsConflict) => {
@@ -378,8 +384,17 @@ impl Driver {
     }
 
     fn send_request<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
-        let mut buffer = vec![0; size_of::<ReplyHeader>() + room * size_of::<T>()];
-        let length = self.device.request(code, input, &mut buffer).map_err(|cause| unanswered(code, cause))?;
+        self.send_into(code, input, vec![0; size_of::<ReplyHeader>() + room * size_of::<T>()])
+    }
+
+    /// Sends a request whose reply is written into the buffer.
+    fn send_into<B: AsRef<[u8]> + AsMut<[u8]>>(
+        &self,
+        code: Code,
+        input: &[u8],
+        mut buffer: B,
+    ) -> Result<Reply<B>, Error> {
+        let length = self.device.request(code, input, buffer.as_mut()).map_err(|cause| unanswered(code, cause))?;
         Reply::new(buffer, length).map_err(|cause| invalid(code, cause))
     }
 
