@@ -155,6 +155,11 @@ impl Sources {
         self.entries.len()
     }
 
+    /// Returns the index of the first raw event: it follows those of the entries.
+    pub(crate) fn first_raw(self) -> u16 {
+        u16::try_from(self.len()).unwrap_or(u16::MAX)
+    }
+
     /// Returns whether the table has no entry.
     #[must_use]
     pub const fn is_empty(self) -> bool {

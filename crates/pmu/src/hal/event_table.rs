@@ -79,7 +79,7 @@ impl EventTable {
     /// # IRQL
     /// Any.
     pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
-        let first = u16::try_from(self.sources.len()).unwrap_or(u16::MAX);
+        let first = self.sources.first_raw();
         let taken = self.raw_taken.load(Ordering::Relaxed);
         for (index, slot) in (first..).zip(self.raw.iter().take(taken.into())) {
             if !slot.is_free() && !is_used(index) {
@@ -96,21 +96,12 @@ impl EventTable {
     pub(super) fn index_of_raw(&self, event: RawEvent, value: u64) -> Result<u16, HalError> {
         let taken = self.raw_taken.load(Ordering::Relaxed);
         let slots = self.raw.get(..usize::from(taken)).unwrap_or_default();
-        // The slot of the event; else the first that is free, or was never taken.
-        let mut number = slots.len();
-        for (other, slot) in slots.iter().enumerate().rev() {
-            if slot.is(event, value) {
-                number = other;
-                break;
-            }
-            if slot.is_free() {
-                number = other;
-            }
-        }
+        let has_event = slots.iter().position(|slot| slot.is(event, value));
+        let number = has_event.or_else(|| slots.iter().position(RawSlot::is_free)).unwrap_or(slots.len());
         let slot = self.raw.get(number).ok_or_else(|| HalError::TooManyRaw(event.source()))?;
         slot.set(event, value);
         let number = u16::try_from(number).unwrap_or(u16::MAX);
         self.raw_taken.store(taken.max(number.saturating_add(1)), Ordering::Relaxed);
-        Ok(u16::try_from(self.sources.len()).unwrap_or(u16::MAX).saturating_add(number))
+        Ok(self.sources.first_raw().saturating_add(number))
     }
 }

@@ -116,10 +116,9 @@ fn known_slots(interface: &Interface) -> [RawSlot; Known::GENERAL.len()] {
     slots
 }
 
-/// Returns [`Known::GENERAL`] with the states that select them: their indexes follow those of the sources.
+/// Returns [`Known::GENERAL`] with the states that select them.
 fn known_states(interface: &Interface) -> impl Iterator<Item = (Known, CounterState)> {
-    let first = u16::try_from(interface.sources().len()).unwrap_or(u16::MAX);
-    Known::GENERAL.into_iter().zip((first..).map(|index| BOTH.of(index)))
+    Known::GENERAL.into_iter().zip((interface.sources().first_raw()..).map(|index| BOTH.of(index)))
 }
 
 /// Counters by the event that they count, of [`Known::GENERAL`].
