@@ -443,7 +443,10 @@ impl<M: Platform> Planner<'_, M> {
         let kind = hal.kind(processor);
         let counters = match event.counters {
             Some((known, counters)) if known == kind => counters,
-            _ => hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?,
+            _ => hal.check_on(processor, state).map_err(|error| match hal.startable(hal.source(state)) {
+                Err(everywhere) => Refusal::from(everywhere),
+                Ok(()) => Refusal::from(error).on_processor_alone(processor),
+            })?,
         };
         event.counters = Some((kind, counters));
         check_counters(counters, event).map_err(|error| error.processor(processor))?;

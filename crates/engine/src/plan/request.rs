@@ -52,7 +52,11 @@ pub(super) fn how_to_serve<M: Platform>(
     if event.source == BRANCHES {
         return if are_modes && !precise { hardware_recording::branches(request) } else { Err(bad_modes) };
     }
-    hal.startable(source)?;
+    // The counters of a raw event are looked up for each kind of processor, and it is refused then; on a hybrid before
+    // it is asked for its core type.
+    if !source.is_raw() || hal.is_hybrid() {
+        hal.startable(source)?;
+    }
     check_sampling(request)?;
     if !are_modes || (precise && interval == 0) {
         return Err(bad_modes);
