@@ -19,6 +19,11 @@ pub const fn unzigzag(number: u64) -> u64 {
     (number >> 1) ^ (number & 1).wrapping_neg()
 }
 
+/// Returns the difference of which [`zigzag`] made `number`, if it needs no more than 32 bits.
+pub const fn unzigzag_u32(number: u32) -> u32 {
+    (number >> 1) ^ (number & 1).wrapping_neg()
+}
+
 /// Appends a column. `scratch` is memory for its values.
 pub fn put(columns: &mut Vec<u8>, values: impl Iterator<Item = u64>, scratch: &mut Vec<u64>) {
     scratch.clear();

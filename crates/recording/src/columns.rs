@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::column::{Columns, put, put_values, unzigzag, zigzag};
+use crate::column::{Columns, put, put_values, unzigzag, unzigzag_u32, zigzag};
 use crate::error::BlockError;
 use crate::frame::{MAX_COLUMNS, MAX_SAMPLES, SamplesHead};
 use crate::stack::StackId;
@@ -213,7 +213,36 @@ impl fmt::Debug for Encoder {
     }
 }
 
-/// The samples of a block by columns, of equal length except `places`.
+/// A value for each processor.
+struct PerProcessor<T> {
+    first: T,
+    /// One processor for each remainder of its number, so that few samples are looked up in the map.
+    recent: [(Option<u32>, T); 64],
+    others: FxHashMap<u32, T>,
+}
+
+impl<T: Copy> PerProcessor<T> {
+    fn new(first: T) -> Self {
+        Self { first, recent: [(None, first); 64], others: FxHashMap::default() }
+    }
+
+    /// Returns the value of a processor, which there always is.
+    #[inline]
+    fn of(&mut self, processor: u32) -> Option<&mut T> {
+        let Self { first, recent, others } = self;
+        let slot = processor as usize % recent.len();
+        let (owner, value) = recent.get_mut(slot)?;
+        if *owner != Some(processor) {
+            if let Some(other) = owner.replace(processor) {
+                others.insert(other, *value);
+            }
+            *value = others.get(&processor).copied().unwrap_or(*first);
+        }
+        Some(value)
+    }
+}
+
+/// The samples of a block by columns, of equal length except `places` and `stacks`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleColumns {
     /// The distinct places of samples: records with the fields that all samples of the place have. `time`, `processor`,
@@ -231,6 +260,10 @@ pub struct SampleColumns {
     pub number: Vec<u32>,
     /// The last field of each record, which is zero for branches, whose place has it.
     pub last: Vec<u64>,
+    /// The earliest time.
+    pub earliest: u64,
+    /// The latest time.
+    pub latest: u64,
 }
 
 impl SampleColumns {
@@ -248,42 +281,41 @@ impl SampleColumns {
         let processor: Vec<u32> = columns.take(count)?;
         let place: Vec<u32> = columns.take(count)?;
         let mut time: Vec<u64> = columns.take(count)?;
-        let number: Vec<u64> = columns.take(count)?;
+        let mut number: Vec<u32> = columns.take(count)?;
         let mut last: Vec<u64> = columns.take(count)?;
-        if !columns.0.is_empty() || decompressed.len() != length || place.iter().any(|place| *place >= head.places) {
+        let most = place.iter().fold(0, |most, place| most.max(*place));
+        if !columns.0.is_empty() || decompressed.len() != length || most >= head.places {
             return Err(BlockError::Columns);
         }
 
-        let branches: Vec<bool> = place_records.iter().map(|place| place.kind() == Some(RecordKind::Branch)).collect();
-        let mut all: FxHashMap<u32, Previous> = FxHashMap::default();
-        let mut numbers = Vec::with_capacity(count);
-        let each = processor.iter().zip(&place).zip(time.iter_mut().zip(&number).zip(&mut last));
-        // One processor for each remainder of its number, so that few samples are looked up in the map.
-        let mut recent = [(None, Previous::new(head.earliest)); 64];
-        for ((processor, place), ((time, number), last)) in each {
-            let slot = *processor as usize % recent.len();
-            let Some((owner, previous)) = recent.get_mut(slot) else { continue };
-            if *owner != Some(*processor) {
-                if let Some(other) = owner.replace(*processor) {
-                    all.insert(other, *previous);
-                }
-                *previous = all.get(processor).copied().unwrap_or(Previous::new(head.earliest));
-            }
-            previous.time = previous.time.wrapping_add(unzigzag(*time));
-            *time = previous.time;
-            let difference = unzigzag(*number).cast_signed();
-            let difference = i32::try_from(difference).map_err(|_| BlockError::Columns)?;
-            previous.number = previous.number.wrapping_add_signed(difference);
-            numbers.push(previous.number);
-            if !branches.get(*place as usize).copied().unwrap_or_default() {
-                previous.last = previous.last.wrapping_add(unzigzag(*last));
-                *last = previous.last;
-            }
+        let (mut earliest, mut latest) = (u64::MAX, 0);
+        let mut previous = PerProcessor::new((head.earliest, 0_u32));
+        for (processor, (time, number)) in processor.iter().zip(time.iter_mut().zip(&mut number)) {
+            let Some(previous) = previous.of(*processor) else { continue };
+            *time = previous.0.wrapping_add(unzigzag(*time));
+            *number = previous.1.wrapping_add(unzigzag_u32(*number));
+            *previous = (*time, *number);
+            earliest = earliest.min(*time);
+            latest = latest.max(*time);
         }
-        if time.iter().min() != Some(&head.earliest) || time.iter().max() != Some(&head.latest) {
+        if (earliest, latest) != (head.earliest, head.latest) {
             return Err(BlockError::Columns);
         }
-        Ok(Self { places: place_records, stacks, place, processor, time, number: numbers, last })
+        // Counters without PEBS leave the field zero.
+        if last.iter().fold(0, |used, last| used | last) != 0 {
+            let is_branch = |place: &SampleRecord| place.kind() == Some(RecordKind::Branch);
+            let branches: Vec<bool> = place_records.iter().map(is_branch).collect();
+            let mut previous = PerProcessor::new(0_u64);
+            for ((processor, place), last) in processor.iter().zip(&place).zip(&mut last) {
+                if !branches.get(*place as usize).copied().unwrap_or_default()
+                    && let Some(previous) = previous.of(*processor)
+                {
+                    *last = previous.wrapping_add(unzigzag(*last));
+                    *previous = *last;
+                }
+            }
+        }
+        Ok(Self { places: place_records, stacks, place, processor, time, number, last, earliest, latest })
     }
 
     /// Returns whether a sample has a call stack, or a reason why not.

@@ -55,21 +55,26 @@ impl Creations {
     /// Returns the process that had an ID at a time: the last that was created before. If none was, the first: its
     /// time of creation is not exact.
     pub fn at(&self, id: u32, time: u64) -> ProcessKey {
-        let Some(times) = self.by_id.get(&id) else { return id.into() };
-        let before = times.partition_point(|created| *created <= time);
-        ProcessKey { id, created: times.get(before.saturating_sub(1)).copied().unwrap_or_default() }
+        self.by_id.get(&id).map_or(id.into(), |created| at(id, created, time))
     }
 
     /// Returns the process that had an ID during `times`, if it was only one.
     pub fn during(&self, id: u32, times: &RangeInclusive<u64>) -> Option<ProcessKey> {
-        let first = self.at(id, *times.start());
-        (first == self.at(id, *times.end())).then_some(first)
+        let Some(created) = self.by_id.get(&id) else { return Some(id.into()) };
+        let [first, last] = [*times.start(), *times.end()].map(|time| at(id, created, time));
+        (first == last).then_some(first)
     }
 
     /// Returns all processes that had an ID, the oldest first.
     pub fn of_id(&self, id: u32) -> impl Iterator<Item = ProcessKey> {
         self.by_id.get(&id).into_iter().flatten().map(move |created| ProcessKey { id, created: *created })
     }
+}
+
+/// Returns the last process that was created before `time`, or the first one.
+fn at(id: u32, created: &[u64], time: u64) -> ProcessKey {
+    let before = created.partition_point(|created| *created <= time);
+    ProcessKey { id, created: created.get(before.saturating_sub(1)).copied().unwrap_or_default() }
 }
 
 #[cfg(test)]

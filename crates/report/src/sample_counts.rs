@@ -12,7 +12,7 @@ use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SharedL
 use crate::process_keys::{Creations, ProcessKey};
 use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
-use crate::stack_stats::{StackEnds, StackExtent, StackStats, outcome};
+use crate::stack_stats::{StackEnds, StackStats, outcome};
 use crate::sums::SampleWeight;
 
 /// Sum over all samples of a source.
@@ -179,7 +179,7 @@ impl SampleCounts {
     pub fn add(&mut self, records: &[SampleRecord]) {
         let locations = self.locations.shared();
         let mut counter = Counter::new(&self.rules, &locations);
-        counter.add(records.iter().map(|record| (*record, StackId::NOT_RECORDED)));
+        counter.add(records.iter().map(|record| (*record, CountedStack::default())));
         self.sums += counter.finish();
     }
 
@@ -289,6 +289,13 @@ impl SampleCounts {
     }
 }
 
+/// The call stack of a sample, and what is counted about it where call stacks are recorded.
+#[derive(Debug, Clone, Copy, Default)]
+struct CountedStack {
+    stack: StackId,
+    outcome: Option<StackId>,
+}
+
 /// Counts records in one thread.
 struct Counter<'a, 'b> {
     rules: &'a Rules,
@@ -304,7 +311,7 @@ impl<'a, 'b> Counter<'a, 'b> {
         Self { rules, locations: LocationAdder::new(locations), sums: RecordSums::default(), run }
     }
 
-    fn add(&mut self, records: impl Iterator<Item = (SampleRecord, StackId)>) {
+    fn add(&mut self, records: impl Iterator<Item = (SampleRecord, CountedStack)>) {
         let RecordSums { mut earliest, mut latest, .. } = self.sums;
         for (record, stack) in records {
             earliest = Some(earliest.map_or(record.time(), |earliest| earliest.min(record.time())));
@@ -320,65 +327,55 @@ impl<'a, 'b> Counter<'a, 'b> {
 
     /// Counts the samples of a block, place by place if the rules allow it.
     fn add_columns(&mut self, columns: &SampleColumns, ends: &StackEnds) {
-        if columns.have_stacks() {
-            self.count_stacks(columns, &ends.read());
-        }
-        if !self.rules.depend_on_places() {
-            return self.add(columns.records().zip(columns.sample_stacks()));
-        }
-        let times = columns.time.iter().copied();
-        let Some(times) = times.clone().min().zip(times.max()).map(|(first, last)| first..=last) else { return };
-        // Events of a branch, and what is no sample, depend on more than the place. So do processes, if several had
-        // the ID during the block.
-        let process_of = |place: &SampleRecord| match place.parse() {
-            Ok(record @ (Record::Sample(_) | Record::Precise(_))) => {
-                self.rules.creations.during(record.sample()?.process, &times)
-            }
-            _ => None,
+        let stacks: Vec<CountedStack> = if columns.have_stacks() {
+            let ends = ends.read();
+            columns
+                .stacks
+                .iter()
+                .map(|stack| CountedStack { stack: *stack, outcome: Some(outcome(&ends, *stack)) })
+                .collect()
+        } else {
+            vec![CountedStack::default(); columns.places.len()]
         };
-        let mut totals: Vec<Option<(ProcessKey, Total)>> =
-            columns.places.iter().map(|place| Some((process_of(place)?, Total::default()))).collect();
+        let stack_of = |place: &u32| stacks.get(*place as usize).copied().unwrap_or_default();
+        if !self.rules.depend_on_places() {
+            return self.add(columns.records().zip(columns.place.iter().map(stack_of)));
+        }
+        let SampleColumns { earliest, latest, .. } = *columns;
+        let mut sums = vec![(SampleWeight::default(), 0); columns.places.len()];
         for (place, interval) in columns.place.iter().zip(&columns.number) {
-            if let Some(Some((_, total))) = totals.get_mut(*place as usize) {
+            if let Some((weight, squares)) = sums.get_mut(*place as usize) {
                 let events = u64::from(*interval);
-                total.weight += SampleWeight { samples: 1, events };
-                total.squares += u128::from(events * events);
+                weight.samples += 1;
+                weight.events += events;
+                *squares += u128::from(events * events);
             }
         }
-        self.sums.earliest = self.sums.earliest.into_iter().chain([*times.start()]).min();
-        self.sums.latest = self.sums.latest.max(Some(*times.end()));
-        for ((place, stack), total) in columns.places.iter().zip(&columns.stacks).zip(&totals) {
-            if let (Some((process, total)), Ok(record)) = (total, place.parse())
+        self.sums.earliest = self.sums.earliest.into_iter().chain([earliest]).min();
+        self.sums.latest = self.sums.latest.max(Some(latest));
+        let mut others = vec![false; columns.places.len()];
+        for (((place, stack), (weight, squares)), other) in
+            columns.places.iter().zip(&stacks).zip(sums).zip(&mut others)
+        {
+            // Events of a branch, and what is no sample, depend on more than the place. So do processes, if several had
+            // the ID during the block.
+            if let Ok(record @ (Record::Sample(_) | Record::Precise(_))) = place.parse()
                 && let Some(sample) = record.sample()
+                && let Some(process) = self.rules.creations.during(sample.process, &(earliest..=latest))
             {
-                self.add_samples(&sample, *stack, *process, &record, *total);
+                self.add_samples(&sample, *stack, process, &record, Total { weight, squares, ..Total::default() });
+            } else {
+                *other = true;
             }
         }
-        if totals.contains(&None) {
-            let of_others = |((record, stack), place): ((SampleRecord, StackId), &u32)| {
-                totals.get(*place as usize).is_some_and(Option::is_none).then_some((record, stack))
-            };
-            let records = columns.records().zip(columns.sample_stacks());
-            self.add(records.zip(&columns.place).filter_map(of_others));
+        if others.contains(&true) {
+            let is_other = |(_, place): &(SampleRecord, &u32)| others.get(**place as usize).is_some_and(|other| *other);
+            let records = columns.records().zip(&columns.place).filter(is_other);
+            self.add(records.map(|(record, place)| (record, stack_of(place))));
         }
     }
 
-    /// Counts the samples of a block by the ends of their call stacks.
-    fn count_stacks(&mut self, columns: &SampleColumns, ends: &[StackExtent]) {
-        let outcomes: Vec<StackId> = columns.stacks.iter().map(|stack| outcome(ends, *stack)).collect();
-        for (place, processor) in columns.place.iter().zip(&columns.processor) {
-            let (Some(record), Some(outcome)) = (columns.places.get(*place as usize), outcomes.get(*place as usize))
-            else {
-                continue;
-            };
-            if let Some(sample) = record.parse().ok().and_then(|record| record.sample()) {
-                let source = self.rules.sources.source_of(&AnySample { processor: *processor, ..sample });
-                self.sums.stacks.entry(source).or_default().add(*outcome, 1);
-            }
-        }
-    }
-
-    fn add_one(&mut self, record: &Record, stack: StackId) {
+    fn add_one(&mut self, record: &Record, stack: CountedStack) {
         if let Some(sample) = record.sample() {
             let weight = SampleWeight { samples: 1, events: sample.events };
             let squares = u128::from(sample.events * sample.events);
@@ -396,13 +393,16 @@ impl<'a, 'b> Counter<'a, 'b> {
     fn add_samples(
         &mut self,
         sample: &AnySample,
-        stack: StackId,
+        CountedStack { stack, outcome }: CountedStack,
         process: ProcessKey,
         record: &Record,
         mut added: Total,
     ) {
         let Rules { detail, slice, sources, .. } = self.rules;
         let sampled = sources.source_of(sample);
+        if let Some(outcome) = outcome {
+            self.sums.stacks.entry(sampled).or_default().add(outcome, added.weight.samples);
+        }
         if slice.selects_sample(sample) {
             let SampledSource { core_type, .. } = sampled;
             let stack = if detail.stacks { stack } else { StackId::NOT_RECORDED };
