@@ -245,7 +245,7 @@ fn as_pprof(recording: &Path) -> Result<Vec<u8>, Error> {
     let file =
         JoinedFile::open(recording).map_err(|cause| ProfileError::Folder { path: recording.to_owned(), cause })?;
     let detail = Detail { stacks: true, ..Detail::default() };
-    let contents = Contents::read(BufReader::new(file), detail).map_err(unreadable)?;
+    let contents = Contents::read(&mut BufReader::new(file), detail).map_err(unreadable)?;
     let beside = recording.parent().map(Path::to_owned);
     let finder = SymbolFinder::new(Vec::new(), beside, env::var(SYMBOL_PATH).ok()).map_err(|_| OutOfMemory)?;
     let (filter, finder) = (Filter::default(), finder.with_perf_maps(vec![env::temp_dir()]));

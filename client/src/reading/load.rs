@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Read, Seek, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, RecordedSession};
 use report::{
-    Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
+    Contents, Detail, ExportError, Filter, Input, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
     SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
 };
 
@@ -68,7 +68,7 @@ impl LoadedRecording {
     pub fn with_timeline(args: &RecordingArgs, detail: Detail) -> Result<(Self, Vec<TimelineSample>), Error> {
         let RecordingArgs { file: path, selection } = args;
         let mut loaded = Self::unresolved(path, selection, detail)?;
-        let mut samples = timeline(&loaded.contents, &loaded.filter, reader(path)?)
+        let mut samples = timeline(&loaded.contents, &loaded.filter, &mut reader(path)?)
             .map_err(|error| loaded.export_error(error, None))?;
         let finder = loaded.finder(selection)?;
         let Self { contents, filter, symbol_index, .. } = &mut loaded;
@@ -83,7 +83,7 @@ impl LoadedRecording {
 
     fn unresolved(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
         let slice = slice(selection, path)?;
-        let contents = Contents::read_slice(reader(path)?, detail, slice.clone());
+        let contents = Contents::read_slice(&mut reader(path)?, detail, slice.clone());
         let contents = contents.map_err(|cause| unreadable(path, cause))?;
         let filter = filter(selection, slice, &contents, path)?;
         Ok(Self { path: path.to_owned(), contents, filter, symbol_index: SymbolIndex::default() })
@@ -131,7 +131,7 @@ impl LoadedRecording {
     }
 
     /// Opens the recording again, to read single samples. While they are written to a terminal, no progress is shown.
-    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read + Seek, Error> {
+    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Input, Error> {
         Ok(watched_reader(&self.path, output.is_some() || !io::stdout().is_terminal())?)
     }
 

@@ -23,7 +23,7 @@ const SELECTION: &str = "the selection";
 pub fn slice(args: &SelectionArgs, path: &Path) -> Result<Slice, RecordingError> {
     let threads = (!args.threads.is_empty()).then(|| args.threads.iter().copied().collect());
     let time = args.time.as_ref().map(|wanted| {
-        let recorded = RecordedTime::read(reader(path)?).map_err(|cause| unreadable(path, cause))?;
+        let recorded = RecordedTime::read(&mut reader(path)?).map_err(|cause| unreadable(path, cause))?;
         match recorded {
             Some(recorded) if recorded.at(wanted.from) <= recorded.last => {
                 Ok(recorded.at(wanted.from)..wanted.to.map_or(u64::MAX, |to| recorded.at(to)))

@@ -62,10 +62,10 @@ fn write(
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
     let written = match args.format {
         ExportFormat::Firefox => {
-            let thinned = firefox(contents, symbol_index, filter, args.max_samples(), loaded.reopen(path)?, out);
+            let thinned = firefox(contents, symbol_index, filter, args.max_samples(), &mut loaded.reopen(path)?, out);
             return Ok(Some(thinned.map_err(|error| loaded.export_error(error, path))?));
         }
-        ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.reopen(path)?, out),
+        ExportFormat::Csv => samples_csv(contents, symbol_index, filter, &mut loaded.reopen(path)?, out),
         ExportFormat::Pprof => loaded.pprof(out),
         ExportFormat::Speedscope => speedscope(contents, symbol_index, filter, out),
         ExportFormat::Folded => {

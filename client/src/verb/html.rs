@@ -116,9 +116,11 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
     let aggregate = Aggregate::new(loaded, &COLUMNS, Limits { rows: Some(0), ..Limits::default() });
     let failed = |error: ExportError| loaded.export_error(error, None);
-    let time = RecordedTime::read(loaded.reopen(path)?).map_err(|error| failed(error.into()))?;
+    let time = RecordedTime::read(&mut loaded.reopen(path)?).map_err(|error| failed(error.into()))?;
     let rates = match time.map(|time| time.within(&filter.slice)) {
-        Some(time) => Some(rates(contents, symbol_index, filter, loaded.reopen(path)?, time, PARTS).map_err(failed)?),
+        Some(time) => {
+            Some(rates(contents, symbol_index, filter, &mut loaded.reopen(path)?, time, PARTS).map_err(failed)?)
+        }
         None => None,
     };
     let sources = loaded.sources().into_iter().zip(&aggregate.sources).map(|(key, source)| {

@@ -71,7 +71,7 @@ impl SamplesPosition {
     ///
     /// # Errors
     /// If the file cannot be read, or has become shorter.
-    pub fn read(self, input: &mut (impl Read + Seek)) -> Result<EncodedSamples, ReadError> {
+    pub fn read(self, input: &mut (impl Read + Seek + ?Sized)) -> Result<EncodedSamples, ReadError> {
         let Self { offset, header, numbers } = self;
         let mut payload = vec![0; header.length as usize];
         let start = SeekFrom::Start(offset + size_of::<BlockHeader>() as u64);

@@ -14,7 +14,7 @@ mod thinning;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ pub use self::thinning::Thinned;
 use self::thinning::Thinning;
 use crate::call_stacks::StackNote;
 use crate::filter::Filter;
+use crate::input::Input;
 use crate::locations::SampleLocation;
 use crate::modules::{ModuleId, file_name};
 use crate::process_keys::ProcessKey;
@@ -71,8 +72,8 @@ pub fn firefox(
     symbol_index: &SymbolIndex,
     filter: &Filter,
     max: u64,
-    input: impl Read + Seek,
-    out: impl Write,
+    input: &mut dyn Input,
+    out: &mut dyn Write,
 ) -> Result<Thinned, ExportError> {
     let locations = contents.sample_counts.locations();
     let selected = locations.filter(|(location, _)| filter.selects_location(location, symbol_index));

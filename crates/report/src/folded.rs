@@ -145,7 +145,7 @@ fn row_frames(row: &TableRow, numbers: bool) -> Vec<String> {
 ///
 /// # Errors
 /// If there are no stacks or the output cannot be written.
-pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, mut out: impl Write) -> io::Result<()> {
+pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut options = Options::default();
     options.title = printable(title).into_owned();
     options.subtitle = Some(printable(subtitle).into_owned());

@@ -11,7 +11,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `read` | the passes over a recording |
+//! | `input`, `read` | a recording; the passes over it |
 //! | `sample_counts` | samples by location; losses, throttling and sleep |
 //! | `locations`, `sums`, `numbering` | locations and their samples, counted by several threads |
 //! | `filter`, `slice`, `pattern` | selection of samples |
@@ -51,6 +51,7 @@ mod found_symbol;
 mod function_code;
 mod guard;
 mod image_symbols;
+mod input;
 mod locations;
 mod module_names;
 mod modules;
@@ -97,6 +98,7 @@ pub use folded::{flamegraph, folded, folded_for_graph, folded_with_numbers};
 pub use found_symbol::{Missing, Reason, SourceLine};
 pub use function_code::CodeError;
 pub use guard::guarded;
+pub use input::Input;
 pub use locations::{Detail, SampleLocation};
 pub use module_names::Symbol;
 pub use modules::{ModuleId, Modules};

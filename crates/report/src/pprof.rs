@@ -41,7 +41,7 @@ pub fn pprof(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    out: impl Write,
+    out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     // Fast, as Go's own profiles: the exports of large recordings take most of their time here.
     let mut compressed = GzEncoder::new(out, Compression::fast());

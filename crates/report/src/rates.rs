@@ -1,10 +1,10 @@
 //! Events over time.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Seek};
 use std::time::Duration;
 
 use crate::filter::Filter;
+use crate::input::Input;
 use crate::read::{Contents, ExportError};
 use crate::sampled_sources::SampledSource;
 use crate::selected::for_each_selected;
@@ -29,7 +29,7 @@ pub fn rates(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read + Seek,
+    input: &mut dyn Input,
     time: RecordedTime,
     parts: usize,
 ) -> Result<Rates, ExportError> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::{self, Read, Seek};
+use std::io;
 use std::iter;
 use std::ops::Range;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use protocol::{ALL_EVENTS, Record, modes};
 use recording::{EncodedBlock, ReadError, Reader, RecordedEvent, RecordedSession, StackId, StackTree, Summary};
 use thiserror::Error;
 
+use crate::input::{Blocks, Input};
 use crate::locations::Detail;
 use crate::process_keys::{Creations, ProcessKey};
 use crate::processes::Processes;
@@ -50,7 +51,7 @@ impl Contents {
     ///
     /// # Errors
     /// If the file header or the first block cannot be read. Later damage is reported in [`damage`](Self::damage).
-    pub fn read(input: impl Read + Seek + Send, detail: Detail) -> Result<Self, ReadError> {
+    pub fn read(input: &mut dyn Input, detail: Detail) -> Result<Self, ReadError> {
         Self::read_slice(input, detail, Slice::default())
     }
 
@@ -58,8 +59,8 @@ impl Contents {
     ///
     /// # Errors
     /// As of [`read`](Self::read).
-    pub fn read_slice(mut input: impl Read + Seek + Send, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
-        let creations = creations(&mut input)?;
+    pub fn read_slice(input: &mut dyn Input, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
+        let creations = creations(input)?;
         let mut blocks = Reader::new(input)?;
         let Some(EncodedBlock::Session(session)) = blocks.next_encoded().transpose()? else {
             return Err(ReadError::CutOff { offset: 0 });
@@ -209,7 +210,7 @@ impl Contents {
 
 /// Reads when processes were created, and returns to the start. A sample can only be counted for its process if all
 /// processes with its ID are known, and they are recorded later than their first samples.
-fn creations(input: &mut (impl Read + Seek)) -> Result<Creations, ReadError> {
+fn creations(input: &mut dyn Input) -> Result<Creations, ReadError> {
     let mut creations = Creations::default();
     let mut blocks = Reader::new(&mut *input)?.without_samples();
     // Damage is found again when the samples are read.
@@ -236,15 +237,15 @@ pub enum ExportError {
 /// Passes every record of a recording and its call stack to `each`, up to the first damaged block. Records that cannot
 /// be read are left out: [`SampleCounts::unreadable`] has counted them.
 pub(crate) fn for_each_record(
-    input: impl Read,
+    input: &mut dyn Input,
     each: impl FnMut(&Record, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     each_of(Reader::new(input)?, each)
 }
 
 /// Passes every record of these blocks to `each`, up to the first damaged block.
-pub(crate) fn each_of<R: Read>(
-    blocks: Reader<R>,
+pub(crate) fn each_of(
+    blocks: Blocks<'_>,
     mut each: impl FnMut(&Record, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     for block in blocks.map_while(Result::ok) {

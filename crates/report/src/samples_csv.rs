@@ -1,10 +1,11 @@
 //! Exports single samples as CSV.
 
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 
 use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
 
 use crate::filter::Filter;
+use crate::input::Input;
 use crate::read::{Contents, ExportError};
 use crate::symbol_index::SymbolIndex;
 use crate::time_order::for_each_in_order;
@@ -51,8 +52,8 @@ pub fn samples_csv(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read + Seek,
-    out: impl Write,
+    input: &mut dyn Input,
+    out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index };
     lines.out.write_record(FIELDS).map_err(io::Error::from)?;
@@ -60,13 +61,13 @@ pub fn samples_csv(
     Ok(lines.out.flush()?)
 }
 
-struct Lines<'a, W: Write> {
-    out: csv::Writer<W>,
+struct Lines<'a> {
+    out: csv::Writer<&'a mut dyn Write>,
     contents: &'a Contents,
     symbol_index: &'a SymbolIndex,
 }
 
-impl<W: Write> Lines<'_, W> {
+impl Lines<'_> {
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let time = self.contents.nanoseconds(record.time()).to_string();
         let processor = record.processor().to_string();

@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 
 use protocol::AnySample;
 use rustc_hash::FxHashMap;
@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::call_stacks::{CallStacks, Frame};
 use crate::escape::{command, word};
 use crate::filter::Filter;
+use crate::input::Input;
 use crate::locations::SampleLocation;
 use crate::module_names::Symbol;
 use crate::process_keys::ProcessKey;
@@ -46,8 +47,8 @@ pub fn script(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read + Seek,
-    mut out: impl Write,
+    input: &mut dyn Input,
+    out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     let mut stacks = CallStacks::new(contents, symbol_index);
     let mut texts: FxHashMap<SampleLocation, String> = FxHashMap::default();
@@ -58,7 +59,7 @@ pub fn script(
             texts.clear();
         }
         let text = texts.entry(location).or_insert_with(|| text(stacks.frames(&location), contents, symbol_index));
-        heading(&sample, location.process, contents, &mut out)?;
+        heading(&sample, location.process, contents, out)?;
         writeln!(out, "{text}")
     })?;
     Ok(out.flush()?)
@@ -66,7 +67,7 @@ pub fn script(
 
 /// Writes the first line of a sample. Unknown processes and threads have the number 4294967295, which Windows never
 /// gives: the programs that read this expect a number without a sign.
-fn heading(sample: &AnySample, key: ProcessKey, contents: &Contents, out: &mut impl Write) -> io::Result<()> {
+fn heading(sample: &AnySample, key: ProcessKey, contents: &Contents, out: &mut dyn Write) -> io::Result<()> {
     let AnySample { process, thread, processor, events, .. } = *sample;
     let time = contents.nanoseconds(sample.time);
     writeln!(

@@ -1,11 +1,12 @@
 //! Which records of a recording a filter selects, by the names of their modules and symbols too.
 
-use std::io::{self, Read, Seek};
+use std::io;
 
 use protocol::Record;
 use recording::{Reader, StackId};
 
 use crate::filter::Filter;
+use crate::input::{Blocks, Input};
 use crate::locations::SampleLocation;
 use crate::pattern::NamePattern;
 use crate::read::{Contents, ExportError, each_of};
@@ -51,7 +52,7 @@ pub(crate) fn for_each_selected(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read + Seek,
+    input: &mut dyn Input,
     mut each: impl FnMut(&Record, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     each_of(within(Reader::new(input)?, contents, filter), |record, stack| {
@@ -60,7 +61,7 @@ pub(crate) fn for_each_selected(
 }
 
 /// Leaves out the blocks in which `filter` selects nothing by time.
-pub(crate) fn within<R: Read + Seek>(blocks: Reader<R>, contents: &Contents, filter: &Filter) -> Reader<R> {
+pub(crate) fn within<'a>(blocks: Blocks<'a>, contents: &Contents, filter: &Filter) -> Blocks<'a> {
     // A block of another time could be the damaged one.
     match (&filter.slice.time, &contents.damage) {
         (Some(time), None) => blocks.within(time.start..=time.end.saturating_sub(1)),

@@ -1,12 +1,13 @@
 //! Slices of a recording: processors, threads and time, which every record has in itself.
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use protocol::AnySample;
 use recording::{EncodedBlock, ReadError, Reader};
+
+use crate::input::Input;
 
 /// Nanoseconds per second.
 const NANOSECONDS: u128 = 1_000_000_000;
@@ -76,7 +77,7 @@ impl RecordedTime {
     ///
     /// # Errors
     /// If the file header or the first block cannot be read.
-    pub fn read(input: impl Read) -> Result<Option<Self>, ReadError> {
+    pub fn read(input: &mut dyn Input) -> Result<Option<Self>, ReadError> {
         let mut blocks = Reader::new(input)?;
         let Some(EncodedBlock::Session(session)) = blocks.next_encoded().transpose()? else { return Ok(None) };
         let mut recorded: Option<RangeInclusive<u64>> = None;

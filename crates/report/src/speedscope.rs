@@ -104,7 +104,7 @@ pub fn speedscope(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    out: impl Write,
+    out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     let mut frames = Frames::default();
     let sources = contents.sample_counts.totals().filter(|(source, _)| filter.selects_source(*source));

@@ -5,12 +5,13 @@
 //! records that are left](WINDOW); blocks with later ones only are not read. Blocks of a real recording overlap little,
 //! so that most are read once or twice.
 
-use std::io::{self, Read, Seek};
+use std::io;
 
 use protocol::{Record, SampleRecord};
-use recording::{EncodedBlock, ReadError, Reader, SamplesPosition, StackId};
+use recording::{EncodedBlock, ReadError, SamplesPosition, StackId};
 
 use crate::filter::Filter;
+use crate::input::{Blocks, Input, blocks};
 use crate::read::{Contents, ExportError};
 use crate::selected::within;
 use crate::symbol_index::SymbolIndex;
@@ -36,21 +37,21 @@ pub(crate) fn for_each_in_order(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    mut input: impl Read + Seek,
+    input: &mut dyn Input,
     mut each: impl FnMut(&Record, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {
-    let blocks = within(Reader::new(&mut input)?, contents, filter);
+    let blocks = within(blocks(input)?, contents, filter);
     let blocks = timed_blocks(blocks, contents.damage.is_some())?;
     let is_selected = |record: &SampleRecord| {
         record.parse().is_ok_and(|record| filter.selects_record(&record, contents, symbol_index))
     };
-    each_in_order(blocks, WINDOW, &mut input, is_selected, |record, stack| {
+    each_in_order(blocks, WINDOW, input, is_selected, |record, stack| {
         record.parse().map_or(Ok(()), |record| each(&record, stack))
     })
 }
 
 /// Returns the blocks of samples up to the first damaged one, which is only searched for if there is one.
-fn timed_blocks<R: Read>(mut blocks: Reader<R>, is_damaged: bool) -> Result<Vec<TimedBlock>, ReadError> {
+fn timed_blocks(mut blocks: Blocks<'_>, is_damaged: bool) -> Result<Vec<TimedBlock>, ReadError> {
     let mut timed = Vec::new();
     while let Some(Ok(block)) = blocks.next_encoded() {
         let EncodedBlock::Samples(samples) = block else { continue };
@@ -70,7 +71,7 @@ fn timed_blocks<R: Read>(mut blocks: Reader<R>, is_damaged: bool) -> Result<Vec<
 fn each_in_order(
     mut blocks: Vec<TimedBlock>,
     window: usize,
-    input: &mut (impl Read + Seek),
+    input: &mut dyn Input,
     is_selected: impl Fn(&SampleRecord) -> bool,
     mut each: impl FnMut(&SampleRecord, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {
@@ -151,7 +152,7 @@ mod tests {
             window in 1_usize..30,
         ) {
             let mut input = Cursor::new(file(&blocks));
-            let timed = timed_blocks(Reader::new(&mut input).unwrap(), false).unwrap();
+            let timed = timed_blocks(super::blocks(&mut input).unwrap(), false).unwrap();
             let mut passed = Vec::new();
             each_in_order(timed, window, &mut input, |record| record.time() % 5 != 3, |record, _| {
                 let Ok(Record::Pause(pause)) = record.parse() else { panic!("{record:?}") };

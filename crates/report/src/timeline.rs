@@ -9,12 +9,12 @@
 //! in between.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use protocol::{AnySample, Record, RecordKind, UNKNOWN};
 use recording::StackId;
 
 use crate::filter::Filter;
+use crate::input::Input;
 use crate::locations::SampleLocation;
 use crate::processes::Processes;
 use crate::read::{Contents, ExportError, for_each_record};
@@ -71,7 +71,11 @@ impl TimelineSample {
 ///
 /// # Errors
 /// If the recording cannot be read.
-pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Result<Vec<TimelineSample>, ExportError> {
+pub fn timeline(
+    contents: &Contents,
+    filter: &Filter,
+    input: &mut dyn Input,
+) -> Result<Vec<TimelineSample>, ExportError> {
     let mut processors: BTreeMap<u32, Vec<TimelineSample>> = BTreeMap::new();
     for_each_record(input, |record, stack| {
         let Some(sample) = record.sample() else { return Ok(()) };

@@ -56,11 +56,11 @@ fn sample(ip: u64) -> CounterSample {
 /// 10,000 samples are encoded at a time.
 #[test]
 fn pprof_takes_less_than_110_bytes_for_a_place() {
-    let contents = Contents::read(Cursor::new(recording()), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(recording()), Detail::default()).unwrap();
     let filter = Filter::default();
     let index = SymbolIndex::new(&contents, &filter, &SymbolFinder::new(Vec::new(), None, None).unwrap());
     let _heap = dhat::Profiler::builder().testing().build();
-    pprof(&contents, &index, &filter, io::sink()).unwrap();
+    pprof(&contents, &index, &filter, &mut io::sink()).unwrap();
     let bytes = dhat::HeapStats::get().max_bytes / PLACES as usize;
     assert!(bytes < 110, "{bytes} bytes");
 }

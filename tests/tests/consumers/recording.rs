@@ -29,7 +29,7 @@ fn two_cpus_record_a_thread_with_its_callers() {
     lab.run_by_script().unwrap();
     let recorded = lab.wine().drive_c("two-cpus.rec");
     let detail = Detail { processor: true, thread: true, stacks: true };
-    let contents = Contents::read(File::open(&recorded).unwrap(), detail).unwrap();
+    let contents = Contents::read(&mut File::open(&recorded).unwrap(), detail).unwrap();
     let cpus: BTreeSet<_> = contents.sample_counts.locations().map(|(location, _)| location.processor).collect();
     assert_eq!(cpus.len(), 2, "{cpus:?}");
     let file = env::var_os(FILE).map(PathBuf::from).expect("run `cargo xtask test --consumers`");

@@ -17,7 +17,8 @@ const EVENT: u32 = 0;
 /// Reads a recording on this system, with the symbols next to workload.exe.
 fn read(file: &Path, columns: &[Column]) -> (Contents, Vec<TableRow>) {
     let contents =
-        Contents::read(File::open(file).unwrap(), Detail { thread: true, processor: true, stacks: false }).unwrap();
+        Contents::read(&mut File::open(file).unwrap(), Detail { thread: true, processor: true, stacks: false })
+            .unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
@@ -135,7 +136,8 @@ fn a_killed_recording_keeps_every_complete_block() {
     wait_for_enabled_counters(&mut lab, 0);
     lab.run_by_script().unwrap();
     let contents =
-        Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true, stacks: false }).unwrap();
+        Contents::read(&mut File::open(file).unwrap(), Detail { thread: false, processor: true, stacks: false })
+            .unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
     assert!(contents.sample_counts.total(EVENT).weight.samples > 100, "what was written is there");
     lab.finish().unwrap();
@@ -173,7 +175,7 @@ fn only_the_end_of_a_recording_is_kept() {
     let part = |number| file.with_file_name(format!("halprof.rec.part{number}"));
     let mut client = lab.client_running(&arguments, "there is one part", |_| part(2).exists()).unwrap();
     // It is read while it is written.
-    let contents = Contents::read(JoinedFile::open(&file).unwrap(), Detail::default()).unwrap();
+    let contents = Contents::read(&mut JoinedFile::open(&file).unwrap(), Detail::default()).unwrap();
     assert!(contents.damage.is_some() && contents.sample_counts.latest().is_some());
     assert!(client.wait().unwrap().success());
     lab.run_by_script().unwrap();

@@ -46,7 +46,7 @@ fn boot(identity: &str) -> (Lab, Workload, Vec<SiteStack>) {
 
 fn contents(lab: &Lab, file: &str) -> Contents {
     let detail = Detail { stacks: true, ..Detail::default() };
-    let contents = Contents::read(File::open(lab.wine().drive_c(file)).unwrap(), detail).unwrap();
+    let contents = Contents::read(&mut File::open(lab.wine().drive_c(file)).unwrap(), detail).unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     contents
 }

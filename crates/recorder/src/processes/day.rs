@@ -154,7 +154,7 @@ impl Day {
 
 /// Returns the samples of a recording as a report has them.
 fn reported(file: File) -> BTreeMap<(u32, String, String), u64> {
-    let contents = Contents::read(BufReader::new(file), Detail::default()).unwrap();
+    let contents = Contents::read(&mut BufReader::new(file), Detail::default()).unwrap();
     assert!(contents.damage.is_none());
     let finder = SymbolFinder::new(Vec::new(), None, None).unwrap();
     let index = SymbolIndex::new(&contents, &Filter::default(), &finder);

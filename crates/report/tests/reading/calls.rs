@@ -145,7 +145,7 @@ fn of_speedscope(contents: &Contents) -> Paths {
 fn of_firefox(file: &[u8], contents: &Contents) -> Paths {
     let mut out = Vec::new();
     let index = symbol_index(contents);
-    firefox(contents, &index, &Filter::default(), u64::MAX, Cursor::new(file), &mut out).unwrap();
+    firefox(contents, &index, &Filter::default(), u64::MAX, &mut Cursor::new(file), &mut out).unwrap();
     let profile: Value = serde_json::from_slice(&out).unwrap();
     let threads = profile["threads"].as_array().unwrap();
     let thread = threads.iter().find(|thread| thread["processName"] == "app.exe").unwrap();

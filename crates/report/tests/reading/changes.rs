@@ -50,7 +50,7 @@ fn recorded(random: &mut Random, means: [f64; 2], uneven: bool) -> (Total, [f64;
     }
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
     blocks.push(Block::Samples(samples.into_iter().map(SampleRecord::from).collect()));
-    let contents = Contents::read(Cursor::new(file(&blocks)), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(file(&blocks)), Detail::default()).unwrap();
     let finder = SymbolFinder::new(Vec::new(), None, None).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &finder);
     let table = Table::new(&contents, &symbol_index, CYCLES, &[Column::Symbol], &Filter::default());

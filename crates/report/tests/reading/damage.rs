@@ -12,7 +12,7 @@ fn truncated_recording_is_read_up_to_its_last_whole_block() {
     let whole = recording();
     let mut most = 0;
     for length in 0..whole.len() {
-        match Contents::read(Cursor::new(&whole[..length]), Detail::default()) {
+        match Contents::read(&mut Cursor::new(&whole[..length]), Detail::default()) {
             Ok(contents) => {
                 assert!(matches!(contents.damage, Some(ReadError::CutOff { .. })), "{length}");
                 assert!(contents.summary.is_none());
@@ -24,7 +24,7 @@ fn truncated_recording_is_read_up_to_its_last_whole_block() {
         }
     }
     assert_eq!(most, 10);
-    let contents = Contents::read(Cursor::new(&whole), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(&whole), Detail::default()).unwrap();
     assert!(contents.damage.is_none() && contents.summary.is_some());
 }
 
@@ -33,7 +33,7 @@ fn damaged_block_ends_the_reading() {
     let mut bytes = recording();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(&bytes), Detail::default()).unwrap();
     assert!(matches!(contents.damage, Some(ReadError::Damaged { .. })), "{:?}", contents.damage);
     assert!(contents.summary.is_none());
     assert_eq!(contents.sample_counts.total(CYCLES).weight.samples, 10);

@@ -29,7 +29,7 @@ fn csv_has_a_line_for_each_sample_loss_and_pause() {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), Cursor::new(&file), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), &mut Cursor::new(&file), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
@@ -39,7 +39,7 @@ fn filtered_csv_keeps_losses_and_pauses_of_its_source_and_of_all_sources() {
     let contents = read(&file);
     let filter = Filter { events: Some([MISSES].into()), processes: Some([12.into()].into()), ..Filter::default() };
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index(&contents), &filter, Cursor::new(&file), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index(&contents), &filter, &mut Cursor::new(&file), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     let beginnings: Vec<&str> = out.lines().skip(1).map(|line| line.split(",,").next().unwrap()).collect();
     let sample =
@@ -51,7 +51,7 @@ fn profile(filter: &Filter) -> Value {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), filter, u64::MAX, Cursor::new(&file), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), filter, u64::MAX, &mut Cursor::new(&file), &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -73,7 +73,7 @@ fn a_thinned_firefox_profile_has_the_events_of_all_samples_and_the_rates_of_all(
     let export = |max| {
         let mut out = Vec::new();
         let index = symbol_index(&contents);
-        let thinned = firefox(&contents, &index, &Filter::default(), max, Cursor::new(&file), &mut out).unwrap();
+        let thinned = firefox(&contents, &index, &Filter::default(), max, &mut Cursor::new(&file), &mut out).unwrap();
         (thinned, serde_json::from_slice::<Value>(&out).unwrap())
     };
     let (all, whole) = export(1000);
@@ -111,7 +111,7 @@ fn a_firefox_profile_of_a_day_has_rates_of_longer_intervals() {
     let contents = read(&bytes);
     assert_eq!(contents.nanoseconds(contents.sample_counts.latest().unwrap()), 86_399_000_000_000);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), &Filter::default(), 0, Cursor::new(&bytes), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), 0, &mut Cursor::new(&bytes), &mut out).unwrap();
     let profile: Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap();
     let sampling = tracks.iter().find(|track| track["processName"] == "Sampling").unwrap();

@@ -43,7 +43,7 @@ fn script_text(filter: &Filter) -> String {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
-    script(&contents, &symbol_index(&contents), filter, Cursor::new(&file), &mut out).unwrap();
+    script(&contents, &symbol_index(&contents), filter, &mut Cursor::new(&file), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -63,8 +63,8 @@ fn samples_of_all_processors_are_in_the_order_of_time() {
     let contents = read(&file);
     let (index, filter) = (symbol_index(&contents), Filter::default());
     let (mut text, mut csv) = (Vec::new(), Vec::new());
-    script(&contents, &index, &filter, Cursor::new(&file), &mut text).unwrap();
-    samples_csv(&contents, &index, &filter, Cursor::new(&file), &mut csv).unwrap();
+    script(&contents, &index, &filter, &mut Cursor::new(&file), &mut text).unwrap();
+    samples_csv(&contents, &index, &filter, &mut Cursor::new(&file), &mut csv).unwrap();
     let [text, csv] = [text, csv].map(|bytes| String::from_utf8(bytes).unwrap());
     let headings = text.lines().filter(|line| !line.is_empty() && !line.starts_with('\t'));
     let of_text: Vec<&str> = headings.map(|line| line.split_whitespace().nth(2).unwrap()).collect();
@@ -185,7 +185,7 @@ fn pprof_profile(filter: &Filter) -> proto::Profile {
 }
 
 pub fn pprof_of(file: &[u8], filter: &Filter) -> proto::Profile {
-    let contents = Contents::read_slice(Cursor::new(file), Detail::default(), filter.slice.clone()).unwrap();
+    let contents = Contents::read_slice(&mut Cursor::new(file), Detail::default(), filter.slice.clone()).unwrap();
     let mut out = Vec::new();
     pprof(&contents, &symbol_index(&contents), filter, &mut out).unwrap();
     let mut bytes = Vec::new();
@@ -359,10 +359,11 @@ fn speedscope_has_the_rows_of_a_report() {
 fn rates_have_every_event_in_the_part_of_its_time() {
     let file = recording();
     let contents = read(&file);
-    let time = RecordedTime::read(file.as_slice()).unwrap().unwrap();
+    let time = RecordedTime::read(&mut Cursor::new(&file)).unwrap().unwrap();
     for parts in [1, 2, 7, 100] {
         let found =
-            rates(&contents, &symbol_index(&contents), &Filter::default(), Cursor::new(&file), time, parts).unwrap();
+            rates(&contents, &symbol_index(&contents), &Filter::default(), &mut Cursor::new(&file), time, parts)
+                .unwrap();
         assert!(found.part * u32::try_from(parts).unwrap() >= time.duration());
         for (source, total) in contents.sample_counts.totals() {
             let of_source = found.events.iter().filter(|((one, _), _)| *one == source);
@@ -372,7 +373,7 @@ fn rates_have_every_event_in_the_part_of_its_time() {
         }
     }
     // Ten samples of 100,003 cycles each millisecond from the start on, to the last of 1 ms each.
-    let found = rates(&contents, &symbol_index(&contents), &of(CYCLES), Cursor::new(&file), time, 2).unwrap();
+    let found = rates(&contents, &symbol_index(&contents), &of(CYCLES), &mut Cursor::new(&file), time, 2).unwrap();
     let counts: Vec<&Vec<u64>> = found.events.values().collect();
     assert_eq!(counts.len(), 1, "one CPU, and no other source");
     assert!(counts[0][0] >= counts[0][1] && counts[0][1] > 0, "{counts:?}");
@@ -386,7 +387,7 @@ fn drawn(file: &[u8]) -> (Vec<String>, String, String) {
     let mut svg = Vec::new();
     flamegraph(&lines, "TotalCycles", "", &mut svg).unwrap();
     let (mut text, mut collapsed) = (Vec::new(), Vec::new());
-    script(&contents, &index, &filter, Cursor::new(file), &mut text).unwrap();
+    script(&contents, &index, &filter, &mut Cursor::new(file), &mut text).unwrap();
     Folder::from(Options::default()).collapse(text.as_slice(), &mut collapsed).unwrap();
     let [svg, collapsed] = [svg, collapsed].map(|bytes| String::from_utf8(bytes).unwrap());
     (lines, svg, collapsed)

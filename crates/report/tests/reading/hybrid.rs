@@ -56,15 +56,15 @@ fn exports_name_the_core_type_and_can_be_restricted_to_it() {
     let filter = |core_type| Filter { events: Some([CYCLES].into()), core_type, ..Filter::default() };
     for (core_type, core, atom) in [(None, 1, 2), (Some(CORE), 1, 0), (Some(ATOM), 0, 2)] {
         let mut out = Vec::new();
-        samples_csv(&contents, &index, &filter(core_type), Cursor::new(&bytes), &mut out).unwrap();
+        samples_csv(&contents, &index, &filter(core_type), &mut Cursor::new(&bytes), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let number = |name: &str| text.matches(name).count();
         assert_eq!((number("cpu_core/TotalCycles/"), number("cpu_atom/TotalCycles/")), (core, atom), "{text}");
-        let merged = timeline(&contents, &filter(core_type), bytes.as_slice()).unwrap();
+        let merged = timeline(&contents, &filter(core_type), &mut Cursor::new(&bytes)).unwrap();
         assert_eq!(merged.len(), core + atom);
     }
     let mut out = Vec::new();
-    firefox(&contents, &index, &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
+    firefox(&contents, &index, &Filter::default(), u64::MAX, &mut Cursor::new(&bytes), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     for name in ["cpu_core/TotalCycles/", "cpu_atom/TotalCycles/", "cpu_core/BranchMispredictions/"] {
         assert!(text.contains(name), "{name}");

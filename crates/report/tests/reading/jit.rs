@@ -46,7 +46,7 @@ fn finder() -> SymbolFinder {
 
 /// Returns process, module, symbol and samples of each row, and the problems with perf maps.
 fn rows(finder: &SymbolFinder) -> (Vec<String>, Vec<PerfMapProblem>) {
-    let contents = Contents::read(Cursor::new(recording()), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(recording()), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);
     let columns = [Column::Process, Column::Module, Column::Symbol];
     let table = Table::new(&contents, &symbol_index, CYCLES, &columns, &Filter::default());
@@ -116,10 +116,10 @@ fn firefox_profile_names_compiled_code() {
     let folder = map("perf-8.map", "7ff812340000 20 compiled\n");
     let finder = finder().with_perf_maps(vec![folder.path().to_owned()]);
     let bytes = recording();
-    let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(&bytes), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &finder);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
+    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, &mut Cursor::new(&bytes), &mut out).unwrap();
     let profile: Value = serde_json::from_slice(&out).unwrap();
     let names = profile["threads"].as_array().unwrap().iter().flat_map(|thread| {
         thread["stringArray"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>()

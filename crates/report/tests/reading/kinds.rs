@@ -86,7 +86,7 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     );
 
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index, &Filter::default(), Cursor::new(&bytes), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index, &Filter::default(), &mut Cursor::new(&bytes), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
@@ -95,7 +95,8 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
     let bytes = recording();
     let contents = read(&bytes);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, &mut Cursor::new(&bytes), &mut out)
+        .unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter().map(|thread| {
         let weights = thread["samples"]["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());
@@ -121,7 +122,7 @@ fn inferno_finds_the_samples_of_unknown_processes_in_a_script() {
     let contents = read(&file);
     let filter = Filter { events: Some([CYCLES].into()), ..Filter::default() };
     let mut text = Vec::new();
-    script(&contents, &symbol_index(&contents), &filter, Cursor::new(&file), &mut text).unwrap();
+    script(&contents, &symbol_index(&contents), &filter, &mut Cursor::new(&file), &mut text).unwrap();
     let mut folded = Vec::new();
     Folder::from(Options::default()).collapse(text.as_slice(), &mut folded).unwrap();
     let folded = String::from_utf8(folded).unwrap();
@@ -155,7 +156,7 @@ proptest! {
             _ => *index.get(&of_kinds),
         });
         let bytes = file(&[Block::Samples(picked.collect())]);
-        let of = |processor| Contents::read(Cursor::new(&bytes), Detail { thread: true, processor, ..Detail::default() }).unwrap();
+        let of = |processor| Contents::read(&mut Cursor::new(&bytes), Detail { thread: true, processor, ..Detail::default() }).unwrap();
         let (by_place, by_record) = (of(false), of(true));
         prop_assert_eq!(counted(&by_place), counted(&by_record));
         for source in [CYCLES, MISSES, BRANCHES] {

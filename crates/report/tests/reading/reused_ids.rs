@@ -62,7 +62,7 @@ fn by_name(contents: &Contents, filter: &Filter) -> BTreeMap<String, u64> {
 fn a_sample_belongs_to_the_process_that_had_the_id_at_its_time() {
     let bytes = reused();
     for detail in [Detail::default(), Detail { thread: true, processor: true, stacks: true }] {
-        let contents = Contents::read(Cursor::new(&bytes), detail).unwrap();
+        let contents = Contents::read(&mut Cursor::new(&bytes), detail).unwrap();
         assert_eq!(by_name(&contents, &Filter::default()), wanted(), "{detail:?}");
     }
 }
@@ -73,7 +73,7 @@ fn exports_of_single_samples_have_the_process_of_their_time() {
     let (contents, filter) = (read(&bytes), Filter::default());
     let index = symbol_index(&contents);
     let mut out = Vec::new();
-    samples_csv(&contents, &index, &filter, Cursor::new(&bytes), &mut out).unwrap();
+    samples_csv(&contents, &index, &filter, &mut Cursor::new(&bytes), &mut out).unwrap();
     let mut names = BTreeMap::new();
     for line in String::from_utf8(out).unwrap().lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
@@ -83,7 +83,7 @@ fn exports_of_single_samples_have_the_process_of_their_time() {
     assert_eq!(names, wanted());
 
     let mut out = Vec::new();
-    script(&contents, &index, &filter, Cursor::new(&bytes), &mut out).unwrap();
+    script(&contents, &index, &filter, &mut Cursor::new(&bytes), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let of = |name: &str| text.matches(&format!("{name} 8/9 ")).count() as u64;
     assert_eq!(WANTED.map(|(name, _)| (name, of(name))), WANTED);
@@ -91,7 +91,7 @@ fn exports_of_single_samples_have_the_process_of_their_time() {
     assert_eq!(WANTED.map(|(name, _)| (name, in_module(name))), WANTED);
 
     let mut out = Vec::new();
-    firefox(&contents, &index, &filter, u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
+    firefox(&contents, &index, &filter, u64::MAX, &mut Cursor::new(&bytes), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter();
     let tracks = tracks.filter(|track| track["samples"]["length"] != 0);
@@ -99,7 +99,7 @@ fn exports_of_single_samples_have_the_process_of_their_time() {
         .map(|track| (track["processName"].as_str().unwrap().to_owned(), track["samples"]["length"].as_u64().unwrap()));
     assert_eq!(names.collect::<BTreeMap<_, _>>(), wanted());
 
-    let merged = timeline(&contents, &filter, bytes.as_slice()).unwrap();
+    let merged = timeline(&contents, &filter, &mut Cursor::new(&bytes)).unwrap();
     let mut names = BTreeMap::new();
     for one in merged {
         let process = one.location(&contents.processes).process;

@@ -1,10 +1,8 @@
 //! Filters: by processor, thread, time, module and symbol.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::rc::Rc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -20,7 +18,7 @@ use super::support::{APP, CYCLES, NT, NTDLL, SortedTable, file, processes, recor
 
 /// Returns a table by process and address of the samples that `filter` selects.
 fn table(bytes: &[u8], filter: &Filter) -> SortedTable {
-    let contents = Contents::read_slice(Cursor::new(bytes), Detail::default(), filter.slice.clone()).unwrap();
+    let contents = Contents::read_slice(&mut Cursor::new(bytes), Detail::default(), filter.slice.clone()).unwrap();
     let symbol_index = index(&contents, filter);
     SortedTable::of(&Table::new(&contents, &symbol_index, CYCLES, &[Column::Process, Column::Address], filter))
 }
@@ -31,9 +29,9 @@ fn index(contents: &Contents, filter: &Filter) -> SymbolIndex {
 
 /// Returns the number of lines of CSV with `kind`.
 fn lines(bytes: &[u8], filter: &Filter, kind: &str) -> usize {
-    let contents = Contents::read(Cursor::new(bytes), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(bytes), Detail::default()).unwrap();
     let mut out = Vec::new();
-    samples_csv(&contents, &index(&contents, filter), filter, Cursor::new(bytes), &mut out).unwrap();
+    samples_csv(&contents, &index(&contents, filter), filter, &mut Cursor::new(bytes), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     text.lines().filter(|line| line.split(',').nth(1) == Some(kind)).count()
 }
@@ -60,7 +58,7 @@ fn of_names(modules: &[&str], symbols: &[&str]) -> Filter {
 #[test]
 fn a_time_is_selected_from_its_start_to_before_its_end() {
     let bytes = recording();
-    let recorded = RecordedTime::read(bytes.as_slice()).unwrap().unwrap();
+    let recorded = RecordedTime::read(&mut Cursor::new(&bytes)).unwrap().unwrap();
     assert_eq!(recorded.duration(), Duration::from_millis(9));
     let at = |milliseconds| recorded.at(Duration::from_micros(milliseconds));
     for (from, to, number) in
@@ -76,13 +74,13 @@ fn a_time_is_selected_from_its_start_to_before_its_end() {
 /// Counts the bytes that are read.
 struct Counted {
     input: Cursor<Vec<u8>>,
-    read: Rc<Cell<usize>>,
+    read: usize,
 }
 
 impl Read for Counted {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let length = self.input.read(bytes)?;
-        self.read.set(self.read.get() + length);
+        self.read += length;
         Ok(length)
     }
 }
@@ -96,12 +94,12 @@ impl Seek for Counted {
 /// Exports a millisecond of a recording that has a block for each of twenty. Returns the exported lines and how much of
 /// the recording was read, in percent.
 fn exported(bytes: Vec<u8>, filter: &Filter) -> (usize, usize) {
-    let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), filter.slice.clone()).unwrap();
-    let (read, length) = (Rc::new(Cell::new(0)), bytes.len());
-    let input = Counted { input: Cursor::new(bytes), read: Rc::clone(&read) };
+    let contents = Contents::read_slice(&mut Cursor::new(&bytes), Detail::default(), filter.slice.clone()).unwrap();
+    let length = bytes.len();
+    let mut input = Counted { input: Cursor::new(bytes), read: 0 };
     let mut out = Vec::new();
-    samples_csv(&contents, &index(&contents, filter), filter, input, &mut out).unwrap();
-    (String::from_utf8(out).unwrap().lines().count() - 1, 100 * read.get() / length)
+    samples_csv(&contents, &index(&contents, filter), filter, &mut input, &mut out).unwrap();
+    (String::from_utf8(out).unwrap().lines().count() - 1, 100 * input.read / length)
 }
 
 #[test]
@@ -126,14 +124,14 @@ fn only_the_blocks_of_a_selected_time_are_read_again() {
 /// A unit of the clock is 100 ns.
 #[test]
 fn a_time_between_two_units_of_the_clock_begins_at_the_next() {
-    let recorded = RecordedTime::read(recording().as_slice()).unwrap().unwrap();
+    let recorded = RecordedTime::read(&mut Cursor::new(recording())).unwrap().unwrap();
     for (nanoseconds, units) in [(0, 0), (1, 1), (99, 1), (100, 1), (101, 2)] {
         assert_eq!(recorded.at(Duration::from_nanos(nanoseconds)), recorded.first + units);
     }
     assert_eq!(recorded.at(Duration::MAX), u64::MAX);
     let none = file(&[]);
-    assert_eq!(RecordedTime::read(none.as_slice()).unwrap(), None);
-    assert!(RecordedTime::read(&none[..20]).is_err());
+    assert_eq!(RecordedTime::read(&mut Cursor::new(&none)).unwrap(), None);
+    assert!(RecordedTime::read(&mut Cursor::new(&none[..20])).is_err());
 }
 
 #[test]
@@ -177,7 +175,7 @@ fn losses_are_selected_by_processor_and_time_only() {
 fn totals_and_losses_are_those_of_the_whole_recording() {
     let bytes = recording();
     let none = Slice { processors: Some(BTreeSet::new()), ..Slice::default() };
-    let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), none).unwrap();
+    let contents = Contents::read_slice(&mut Cursor::new(&bytes), Detail::default(), none).unwrap();
     assert_eq!(contents.sample_counts.locations().count(), 0);
     assert_eq!(contents.sample_counts.total(CYCLES).weight.samples, 10);
     assert_eq!(contents.sample_counts.loss_stats().map(|(.., stats)| stats.lost).sum::<u64>(), 3);
@@ -207,7 +205,7 @@ fn ten_seconds(kept: Option<Kept>) -> Vec<u8> {
 #[test]
 fn a_cut_is_told_with_its_times_and_losses() {
     let bytes = ten_seconds(None);
-    let recorded = RecordedTime::read(bytes.as_slice()).unwrap().unwrap();
+    let recorded = RecordedTime::read(&mut Cursor::new(&bytes)).unwrap().unwrap();
     let from = |seconds| recorded.at(Duration::from_secs(seconds));
     let cut = |time, processors: &[u32]| {
         let processors = (!processors.is_empty()).then(|| processors.iter().copied().collect());
@@ -233,7 +231,7 @@ fn a_cut_is_told_with_its_times_and_losses() {
         let comments = profile.comments.iter().skip(2).map(|index| &profile.strings[usize::try_from(*index).unwrap()]);
         assert!(comments.eq(&told), "{:?}", profile.strings);
 
-        let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), filter.slice.clone()).unwrap();
+        let contents = Contents::read_slice(&mut Cursor::new(&bytes), Detail::default(), filter.slice.clone()).unwrap();
         let mut out = Vec::new();
         speedscope(&contents, &index(&contents, &filter), &filter, &mut out).unwrap();
         let name = serde_json::from_slice::<serde_json::Value>(&out).unwrap()["name"].as_str().unwrap().to_owned();
@@ -243,7 +241,7 @@ fn a_cut_is_told_with_its_times_and_losses() {
     }
     // A pause of a second, of which half is in the cut.
     let slice = cut(Some(from(8)..from(10)), &[]).slice;
-    let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), slice).unwrap();
+    let contents = Contents::read_slice(&mut Cursor::new(&bytes), Detail::default(), slice).unwrap();
     let paused: u64 = contents.sample_counts.selected_losses().map(|(.., stats)| stats.paused).sum();
     assert_eq!(contents.duration(paused), 500_000_000);
 }
@@ -254,9 +252,9 @@ fn the_end_of_a_longer_recording_has_the_times_of_the_end() {
     let bytes = ten_seconds(Some(Kept { elapsed: 100_000_000, removed: 7 }));
     let profile = pprof_of(&bytes, &Filter::default());
     assert_eq!((profile.time, profile.duration), (1_767_225_602_000_000_000, 10_000_000_000));
-    let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(&bytes), Detail::default()).unwrap();
     let (filter, mut out) = (Filter::default(), Vec::new());
-    firefox(&contents, &index(&contents, &filter), &filter, u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
+    firefox(&contents, &index(&contents, &filter), &filter, u64::MAX, &mut Cursor::new(&bytes), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(profile["meta"]["startTime"], 1_767_225_602_000.0);
 }
@@ -303,8 +301,8 @@ proptest! {
                 let part = table(&bytes, &filter);
                 prop_assert_eq!(part.total, whole.total);
                 sum += part.selected;
-                let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
-                let of_slice = timeline(&contents, &filter, bytes.as_slice()).unwrap().len();
+                let contents = Contents::read(&mut Cursor::new(&bytes), Detail::default()).unwrap();
+                let of_slice = timeline(&contents, &filter, &mut Cursor::new(&bytes)).unwrap().len();
                 prop_assert_eq!(of_slice as u64, part.selected.samples);
                 ordered += of_slice;
             }

@@ -103,7 +103,7 @@ fn frames_are_those_of_the_callers_with_a_note_where_the_stack_ends_early() {
 fn stack_stats_count_every_sample_once_whatever_is_selected() {
     let bytes = recording(&samples(), 2);
     for stacks in [false, true] {
-        let contents = Contents::read(Cursor::new(&bytes), Detail { stacks, ..Detail::default() }).unwrap();
+        let contents = Contents::read(&mut Cursor::new(&bytes), Detail { stacks, ..Detail::default() }).unwrap();
         let stats = contents.sample_counts.stack_stats(CYCLES);
         assert!(stats.are_recorded());
         assert_eq!((stats.samples(), stats.complete(), stats.truncated(), stats.missing()), (14, 4, 2, 8));
@@ -124,7 +124,7 @@ fn stacks_are_the_same_however_often_the_numbering_begins_anew() {
         let contents = read(&bytes);
         let mut out = Vec::new();
         let filter = Filter::default();
-        script(&contents, &symbol_index(&contents), &filter, Cursor::new(&bytes), &mut out).unwrap();
+        script(&contents, &symbol_index(&contents), &filter, &mut Cursor::new(&bytes), &mut out).unwrap();
         (contents.stacks.nodes().len(), String::from_utf8(out).unwrap())
     };
     let [(few, one), (many, other)] = [1000, 3].map(text);
@@ -138,7 +138,7 @@ fn a_script_has_a_line_for_each_caller() {
     let bytes = recording(&samples, 1000);
     let contents = read(&bytes);
     let mut out = Vec::new();
-    script(&contents, &symbol_index(&contents), &Filter::default(), Cursor::new(&bytes), &mut out).unwrap();
+    script(&contents, &symbol_index(&contents), &Filter::default(), &mut Cursor::new(&bytes), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
@@ -152,7 +152,7 @@ fn samples_of_one_address_with_different_stacks_are_one_location_without_stacks(
         .collect();
     let bytes = recording(&samples, 1000);
     for (stacks, wanted) in [(false, 1), (true, 5)] {
-        let contents = Contents::read(Cursor::new(&bytes), Detail { stacks, ..Detail::default() }).unwrap();
+        let contents = Contents::read(&mut Cursor::new(&bytes), Detail { stacks, ..Detail::default() }).unwrap();
         assert_eq!(contents.sample_counts.locations().count(), wanted);
     }
 }
@@ -291,13 +291,13 @@ fn code_that_entered_the_kernel_is_no_caller_of_which_the_call_is_before_the_add
         assert_eq!(folded(&contents, &index, CYCLES, &filter), wanted);
 
         let mut text = Vec::new();
-        script(&contents, &index, &filter, Cursor::new(&bytes), &mut text).unwrap();
+        script(&contents, &index, &filter, &mut Cursor::new(&bytes), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         let lines = |name: &str| text.lines().filter(|line| line.contains(&format!(" {name} "))).count();
         assert_eq!([lines("touched"), lines("before")], [2, 1], "{text}");
 
         let mut profile = Vec::new();
-        firefox(&contents, &index, &filter, u64::MAX, Cursor::new(&bytes), &mut profile).unwrap();
+        firefox(&contents, &index, &filter, u64::MAX, &mut Cursor::new(&bytes), &mut profile).unwrap();
         let profile: serde_json::Value = serde_json::from_slice(&profile).unwrap();
         let threads = profile["threads"].as_array().unwrap();
         let thread = threads.iter().find(|thread| thread["processName"] == "app.exe").unwrap();

@@ -179,7 +179,7 @@ pub fn recording() -> Vec<u8> {
 }
 
 pub fn read(file: &[u8]) -> Contents {
-    Contents::read(Cursor::new(file), Detail { thread: true, processor: true, stacks: true }).unwrap()
+    Contents::read(&mut Cursor::new(file), Detail { thread: true, processor: true, stacks: true }).unwrap()
 }
 
 /// Returns an atlas without symbol files.

@@ -90,7 +90,7 @@ pub fn recorded(module: &Module, offsets: &[u64]) -> Vec<u8> {
 
 /// Returns the names at these offsets in `module`, and the reason if no symbols were found.
 pub fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
-    let contents = Contents::read(Cursor::new(recorded(module, offsets)), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(recorded(module, offsets)), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);
     let names = offsets.iter().map(|offset| symbol_index.symbol(&location(*offset)).into_owned()).collect();
     (names, symbol_index.missing().first().map(|missing| missing.reason.clone()))
@@ -128,7 +128,7 @@ fn names_in_a_pdb_keep_their_underscores_and_say_what_was_folded() {
 fn inlined_functions_are_frames_below_the_symbol() {
     let folder = folder(&[("functions.pdb", &pdb())]);
     let bytes = recorded(&dll(), &[0x1020, 0x1027, 0x1028, 0x1030, 0x1053]);
-    let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
+    let contents = Contents::read(&mut Cursor::new(&bytes), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &given(folder.path()));
     let [fetch_add, atomic_add] = ["core::sync::atomic::AtomicU32::fetch_add()", "core::sync::atomic::atomic_add()"];
     for (offset, wanted) in [
@@ -166,7 +166,7 @@ fn inlined_functions_are_frames_below_the_symbol() {
         "{stacks:?}"
     );
     let mut text = Vec::new();
-    script(&contents, &symbol_index, &Filter::default(), Cursor::new(&bytes), &mut text).unwrap();
+    script(&contents, &symbol_index, &Filter::default(), &mut Cursor::new(&bytes), &mut text).unwrap();
     let mut collapsed = Vec::new();
     Folder::from(Options::default()).collapse(text.as_slice(), &mut collapsed).unwrap();
     let collapsed = String::from_utf8(collapsed).unwrap();
@@ -175,7 +175,7 @@ fn inlined_functions_are_frames_below_the_symbol() {
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains(" functions::alpha()+0x10 (functions.dll)\n"), "{text}");
     let mut profile = Vec::new();
-    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut profile).unwrap();
+    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, &mut Cursor::new(&bytes), &mut profile).unwrap();
     let profile: Value = serde_json::from_slice(&profile).unwrap();
     let thread =
         profile["threads"].as_array().unwrap().iter().find(|thread| thread["processName"] == "app.exe").unwrap();

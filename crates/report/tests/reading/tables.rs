@@ -200,7 +200,7 @@ proptest! {
     fn less_detail_gives_the_same_table_for_the_remaining_columns(samples in prop::collection::vec(any_sample(), 0..60)) {
         let bytes = file(&[block(&samples)]);
         let columns = [Column::Process, Column::Module, Column::Symbol, Column::Address];
-        let coarse = report::Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
+        let coarse = report::Contents::read(&mut Cursor::new(&bytes), Detail::default()).unwrap();
         prop_assert_eq!(
             table(&coarse, &columns, &Filter::default()),
             table(&read(&bytes), &columns, &Filter::default())

@@ -1,6 +1,7 @@
 //! Ordinary samples and precise records in one order.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
 
 use proptest::prelude::*;
 use protocol::{CounterSample, PreciseKind, Prediction, SampleRecord, UNKNOWN};
@@ -57,7 +58,7 @@ fn block(steps: &[Step]) -> Block {
 
 fn merge(steps: &[Step], filter: &Filter) -> Vec<TimelineSample> {
     let bytes = file(&[block(steps)]);
-    timeline(&read(&bytes), filter, bytes.as_slice()).unwrap()
+    timeline(&read(&bytes), filter, &mut Cursor::new(&bytes)).unwrap()
 }
 
 /// Returns whether each sample is precise, its number and its process.
@@ -108,7 +109,7 @@ fn filter_applies_after_inference_and_branches_are_omitted() {
     let mut records: Vec<SampleRecord> = steps.map(Step::record).into();
     records.insert(2, branch(8, APP, APP + 0x10, Prediction::NotReported).into());
     let bytes = file(&[Block::Samples(records)]);
-    let merge = |filter| timeline(&read(&bytes), filter, bytes.as_slice()).unwrap();
+    let merge = |filter| timeline(&read(&bytes), filter, &mut Cursor::new(&bytes)).unwrap();
     let of_cycles = Filter { events: Some([CYCLES].into()), ..Filter::default() };
     assert_eq!(summary(&merge(&of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
     let of_app = Filter { processes: Some([8.into()].into()), ..Filter::default() };
@@ -121,7 +122,7 @@ fn record_address_is_resolved_in_the_inferred_process() {
     blocks.push(block(&[ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1)]));
     let bytes = file(&blocks);
     let contents = read(&bytes);
-    let timeline = timeline(&contents, &Filter::default(), bytes.as_slice()).unwrap();
+    let timeline = timeline(&contents, &Filter::default(), &mut Cursor::new(&bytes)).unwrap();
     let locations: Vec<_> = timeline.iter().map(|one| one.location(&contents.processes)).collect();
     let symbol_index = SymbolIndex::of(
         &read(&bytes).processes,
