@@ -75,9 +75,9 @@ impl<E> Hal<E> {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> u64 {
-        let mut counted = 0;
-        self.counts(current, CounterSet::NONE.with(counter), |_, count, _| counted = count);
-        counted
+        let mut found = 0;
+        self.counts(current, CounterSet::NONE.with(counter), |_, count, _| found = count);
+        found
     }
 
     /// Passes each of `counters` to `each`, with its [`count`](Self::count) and the value that RDPMC returned; 0
