@@ -16,6 +16,7 @@ USER, KERNEL = 1, 2
 VIRTUALIZED, UNDISTURBED, DISTURBED = 1, 2, 3
 QUALITIES = {VIRTUALIZED: "virtualized", UNDISTURBED: "undisturbed", DISTURBED: "disturbed"}
 VERIFIED = 1
+WITHOUT_DLL = "copy halprof.dll of halprof's package beside halprof.py, or set HALPROF_DLL to its path; Python must be 64-bit"
 
 
 class Result(ctypes.Structure):
@@ -32,7 +33,7 @@ class Result(ctypes.Structure):
 
 
 class Error(Exception):
-    """What halprof_error_text() says, and the status as `status`."""
+    """What halprof_error_text() says, and the status as `status`; None without halprof.dll."""
 
     def __init__(self, status, text):
         super().__init__(text)
@@ -54,7 +55,11 @@ class Counts(dict):
 def load(path=None):
     """Loads halprof.dll from `path`, from the environment variable HALPROF_DLL, or from beside this file."""
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "halprof.dll")
-    library = ctypes.CDLL(path or os.environ.get("HALPROF_DLL") or beside)
+    path = path or os.environ.get("HALPROF_DLL") or beside
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as cause:
+        raise Error(None, f"halprof.dll cannot be loaded ({cause}): {WITHOUT_DLL}") from cause
     group, text, number = ctypes.c_uint64, ctypes.c_char_p, ctypes.c_uint32
     pointer = ctypes.POINTER
     for name, result, arguments in [
@@ -135,7 +140,7 @@ def main():
                 counts = group.measure(lambda: sum(range(100_000)))
                 print("%(instructions)d instructions, %(cycles)d cycles" % counts, counts.quality, counts.reason)
     except Error as error:
-        print("error %d: %s" % (error.status, error), file=sys.stderr)
+        print("error:" if error.status is None else f"error {error.status}:", error, file=sys.stderr)
         return 1
     return 0
 

@@ -161,26 +161,29 @@ fn examples(workspace: &Workspace, folder: &Path) -> Result<()> {
     compile.args(["-langversion:7.2", "-warnaserror"]).arg(format!("-out:{}", program.display()));
     run::quiet(compile.arg(workspace.root().join("examples/dotnet/Halprof.cs")))?;
     let python = workspace.root().join("examples/python/halprof.py");
-    for (library, counts) in [(&library, false), (&stand_in, true)] {
+    let missing = folder.join("missing.so");
+    check("Python", Command::new("python3").arg(&python).env("HALPROF_DLL", &missing), 1, "copy halprof.dll")?;
+    let no_driver = (&library, 1, "error 6: this program was not built");
+    for (library, code, wanted) in [no_driver, (&stand_in, 0, "12345 instructions, 678 cycles")] {
         // Mono finds a DLL by the name of a library beside the program.
         files::copy(library, &folder.join("libhalprof.so"))?;
-        check("Python", Command::new("python3").arg(&python).env("HALPROF_DLL", library), counts)?;
-        check("C#", Command::new("mono").arg(&program).current_dir(&folder).env("LD_LIBRARY_PATH", &folder), counts)?;
+        check("Python", Command::new("python3").arg(&python).env("HALPROF_DLL", library), code, wanted)?;
+        let mut mono = Command::new("mono");
+        mono.arg(&program).current_dir(&folder).env("LD_LIBRARY_PATH", &folder);
+        check("C#", &mut mono, code, wanted)?;
     }
     Ok(())
 }
 
-/// Checks that an example prints the counts of the stand-in, or without a driver the reason.
-fn check(language: &str, command: &mut Command, counts: bool) -> Result<()> {
+/// Checks that an example ends with this code and prints a text; a disturbed count with its reason.
+fn check(language: &str, command: &mut Command, code: i32, wanted: &str) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot start the example in {language}"))?;
     let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).to_lowercase());
-    let (code, wanted) =
-        if counts { (0, "12345 instructions, 678 cycles") } else { (1, "error 6: this program was not built") };
     ensure!(
         output.status.code() == Some(code) && (out.contains(wanted) || err.contains(wanted)),
         "the example in {language} printed\n{out}{err}instead of \"{wanted}\""
     );
-    ensure!(!counts || out.contains("disturbed the thread was switched out once"), "{language} printed\n{out}");
+    ensure!(code != 0 || out.contains("disturbed the thread was switched out once"), "{language} printed\n{out}");
     println!("the example in {language} prints \"{wanted}\"");
     Ok(())
 }
