@@ -1,5 +1,7 @@
 //! The error of every function of the library.
 
+use std::{fmt, iter};
+
 use thiserror::Error as ThisError;
 
 use crate::error_kind::ErrorKind;
@@ -18,7 +20,7 @@ use crate::source::SourceError;
 ///
 /// The text says what happened, and [`source`](std::error::Error::source) says why. A text can have several lines, of
 /// which all but the first are indented.
-#[derive(Debug, ThisError)]
+#[derive(ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// The driver cannot be opened.
@@ -51,6 +53,16 @@ pub enum Error {
     /// A group cannot be built or read.
     #[error(transparent)]
     Group(#[from] GroupError),
+}
+
+/// What `main` prints for an error that it returns: the text, why, and what to do.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")?;
+        let mut causes = iter::successors(std::error::Error::source(self), |cause| cause.source());
+        causes.try_for_each(|cause| write!(f, "\n  because: {cause}"))?;
+        self.remedy().map_or(Ok(()), |remedy| write!(f, "\n  try: {remedy}"))
+    }
 }
 
 impl From<Refusal> for Error {
@@ -101,5 +113,21 @@ impl Error {
             Self::Refused(refusal) => Some(refusal),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_returns_an_error_from_main_says_why_and_what_to_do() {
+        let denied = io::Error::from_raw_os_error(5);
+        let error = Error::from(OpenError::new(denied, || Ok(None)));
+        let text = format!("{error:?}");
+        assert!(text.starts_with(&format!("{error}\n  because: ")), "{text}");
+        assert!(text.ends_with(&format!("\n  try: {}", error.remedy().unwrap())), "{text}");
     }
 }
