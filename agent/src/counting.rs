@@ -152,7 +152,8 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// Opens the driver, or closes it if it is about to stop; starts the session if it does not run and may.
+    /// Opens the driver, or closes it if it is about to stop; starts the session if it does not run and may. A session
+    /// that has yielded is read at once, so that its gap is known before the next interval is over.
     ///
     /// # Errors
     /// If the configuration cannot be counted on this machine. What can pass is a gap, and no error.
@@ -166,6 +167,9 @@ impl<'a> Counting<'a> {
         }
         if self.connected.is_none() && !self.connect(now)? {
             return Ok(());
+        }
+        if self.has_yielded() {
+            self.read(now);
         }
         if self.is_counting() || self.started.is_some_and(|started| now < started + PAUSE) {
             return Ok(());
@@ -275,6 +279,12 @@ impl<'a> Counting<'a> {
             self.spent.accesses += connected.everywhere(connected.costs().switch());
         }
         self.totals.end_session();
+    }
+
+    /// Returns whether the driver lists the session no more. That accesses no register.
+    fn has_yielded(&self) -> bool {
+        let Some((driver, number)) = self.running() else { return false };
+        driver.sessions().is_ok_and(|sessions| sessions.iter().all(|session| session.number != number))
     }
 
     fn running(&self) -> Option<(&Driver, u64)> {

@@ -55,6 +55,15 @@ fn what_is_scraped_is_the_ledger_and_gaps_and_restarts_are_seen() {
     execute(&mut lab, 70_000);
     agent.counts(ISSUES, 140_000).unwrap();
     drop(agent);
+
+    // One that reads seldom tells a gap no later.
+    let agent = Agent::start(&lab, "[counting]\nevents = [\"TotalIssues\"]\ninterval = \"1h\"\n", 0).unwrap();
+    agent.says("counting 1 events on 2 CPUs").unwrap();
+    lab.client(&["start", &numbers.join(",")]).unwrap().success().unwrap();
+    agent.says("gave the counters to another session").unwrap();
+    agent.reaches("halprof_counting", 0.0).unwrap();
+    lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+    drop(agent);
     lab.finish().unwrap();
 }
 
