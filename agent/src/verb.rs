@@ -2,6 +2,7 @@
 
 mod program;
 mod protection;
+mod warnings;
 
 use std::ffi::OsString;
 use std::io;
@@ -48,6 +49,9 @@ pub enum AgentError {
     /// The service does not stop.
     #[error("the service {AGENT} does not stop")]
     Runs,
+    /// The service does not exist.
+    #[error("the service {AGENT} is not installed")]
+    NotInstalled,
     /// Windows does not say where programs are.
     #[error("cannot find the folder for the program of the service {AGENT}")]
     NoFolder(#[source] io::Error),
@@ -108,6 +112,7 @@ impl UserError for AgentError {
             Self::Service { cause, .. } | Self::Program { cause, .. } if is_denied(cause) => Exit::Denied,
             Self::Service { .. } | Self::NoFolder(_) | Self::Program { .. } | Self::NotUndone { .. } => Exit::Failure,
             Self::Runs => Exit::Busy,
+            Self::NotInstalled => Exit::NotInstalled,
         }
     }
 
@@ -127,6 +132,7 @@ impl UserError for AgentError {
                 Some(".\\client agent uninstall, then: .\\client agent install --config FILE".to_owned())
             }
             Self::Service { .. } | Self::NoFolder(_) | Self::Program { .. } | Self::Exposed { .. } => None,
+            Self::NotInstalled => Some(".\\client agent install --config FILE".to_owned()),
             Self::Runs => Some(format!("sc.exe query {AGENT}   (shows its state), then repeat the command")),
         }
     }
@@ -138,9 +144,15 @@ pub fn run(verb: &AgentVerb, context: &mut Context) -> Result<i32, Error> {
         AgentVerb::Run(args) => run_here(args, context)?,
         AgentVerb::Install(args) => install(args, context)?,
         AgentVerb::Uninstall => uninstall(context)?,
+        AgentVerb::Start => start(context)?,
+        AgentVerb::Stop => stop_service(context)?,
+        AgentVerb::Status => return status(context),
         AgentVerb::Check(args) => {
             let config = check(&args.config)?;
             protection::check_imports(&config, &context.cache)?;
+            for warning in warnings::of(&config) {
+                context.warn(&format!("warning: {warning}"))?;
+            }
             context.say(&format!("{} is in order", args.config.display()))?;
         }
         AgentVerb::Example => context.say(EXAMPLE.trim_end())?,
@@ -241,7 +253,7 @@ fn install(args: &AgentArgs, context: &mut Context) -> Result<(), Error> {
     let volume = system.volume(VolumeUser::Administrator).map_err(|cause| exposed(&config, cause))?;
     protection::check_config(&*volume, &config)?;
     protection::prepare(&*volume, &checked)?;
-    let before = system.agent().map_err(|cause| AgentError::Service { action: "query", cause })?;
+    let before = service(system)?;
     let program = Program::find(system, volume)?;
     let installation = Installation { system, program, before };
     installation.run(&config)?;
@@ -341,6 +353,39 @@ fn uninstall(context: &mut Context) -> Result<(), Error> {
         // For example because it is this program.
         Err(cause) => context.say(&format!("{} stays: {cause}; delete it yourself", program.path.display())),
     }
+}
+
+/// Returns the service; `None` if it does not exist.
+fn service(system: &dyn System) -> Result<Option<AgentService>, AgentError> {
+    system.agent().map_err(|cause| AgentError::Service { action: "query", cause })
+}
+
+/// Starts the service. Repeating it has the same result.
+fn start(context: &mut Context) -> Result<(), Error> {
+    let system = context.system()?;
+    if service(system)?.ok_or(AgentError::NotInstalled)?.runs {
+        return context.say(&format!("service {AGENT} runs already"));
+    }
+    system.start_agent().map_err(|cause| AgentError::Service { action: "start", cause })?;
+    context.say(&format!("service {AGENT} started"))
+}
+
+/// Stops the service. Repeating it has the same result.
+fn stop_service(context: &mut Context) -> Result<(), Error> {
+    let system = context.system()?;
+    if !service(system)?.ok_or(AgentError::NotInstalled)?.runs {
+        return context.say(&format!("service {AGENT} does not run; nothing to do"));
+    }
+    stop(system)?;
+    context.say(&format!("service {AGENT} stopped; it starts again with Windows"))
+}
+
+/// Shows the service. Its state is the exit code, as that of the driver is.
+fn status(context: &mut Context) -> Result<i32, Error> {
+    let AgentService { command, runs } = service(context.system()?)?.ok_or(AgentError::NotInstalled)?;
+    let (said, exit) = if runs { ("runs", Exit::Done) } else { ("does not run", Exit::NotStarted) };
+    context.say(&format!("service {AGENT} {said}: {}", command.display()))?;
+    Ok(exit.code())
 }
 
 /// Stops the service, and waits for its end.

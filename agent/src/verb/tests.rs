@@ -16,6 +16,7 @@ use crate::Cli;
 /// Output of a run, and its exit code or error.
 struct Run {
     out: String,
+    err: String,
     outcome: Result<i32, Error>,
 }
 
@@ -38,7 +39,8 @@ fn run_with(system: Option<&dyn System>, cache: EventCache, words: &[&str]) -> R
     context.cache = cache;
     let ended = super::run(&cli.verb, &mut context);
     let outcome = context.finish(ended);
-    Run { out: String::from_utf8(out).unwrap(), outcome }
+    let [out, err] = [out, err].map(|bytes| String::from_utf8(bytes).unwrap());
+    Run { out, err, outcome }
 }
 
 fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
@@ -171,6 +173,57 @@ fn the_service_runs_a_copy_in_a_protected_folder_and_is_replaced_and_deleted() {
     assert_eq!(run(&machine.system, "uninstall").out, "not installed; nothing to do\n");
     assert_eq!(machine.state(), (None, None, Vec::new()));
     assert!(!program.parent().unwrap().exists());
+}
+
+#[test]
+fn the_service_is_started_stopped_and_shown() {
+    let machine = Machine::new();
+    for verb in ["start", "stop", "status"] {
+        let (exit, report) = run(&machine.system, verb).failure();
+        assert_eq!(
+            (exit, report.lines().next()),
+            (Exit::NotInstalled, Some("error: the service halprof-agent is not installed"))
+        );
+        assert!(report.ends_with("try: .\\client agent install --config FILE"), "{report}");
+    }
+    machine.install().outcome.unwrap();
+    let command = machine.system.agent.state().unwrap().command;
+    for (verb, said, exit) in [
+        ("start", "runs already".to_owned(), Exit::Done),
+        ("status", format!("runs: {}", command.display()), Exit::Done),
+        ("stop", "stopped; it starts again with Windows".to_owned(), Exit::Done),
+        ("stop", "does not run; nothing to do".to_owned(), Exit::Done),
+        ("status", format!("does not run: {}", command.display()), Exit::NotStarted),
+        ("start", "started".to_owned(), Exit::Done),
+    ] {
+        let ran = run(&machine.system, verb);
+        assert_eq!((ran.out, ran.outcome.unwrap()), (format!("service halprof-agent {said}\n"), exit.code()), "{verb}");
+    }
+}
+
+#[test]
+fn what_is_in_order_and_probably_not_meant_is_a_warning() {
+    for (text, warned) in [
+        ("", vec!["nothing receives the counts"]),
+        ("[otlp]\nendpoint = \"http://127.0.0.1:4318/v1/metrics\"\n", vec![]),
+        ("[prometheus]\n", vec![]),
+        ("[prometheus]\nlisten = \"[::1]:9464\"\n", vec![]),
+        ("[prometheus]\nlisten = \"0.0.0.0:9464\"\n", vec!["lets everybody who reaches 0.0.0.0:9464 read"]),
+        (
+            "[prometheus]\nlisten = \"0.0.0.0:9464\"\nusers = [{ name = \"a\", password-hash = \"$2b$04$BREWZbEDH/fn1NuD.             xyg9uGFcVOBbOcWHyMsuDbIEMi9nJdbhlS.S\" }]\n",
+            vec![],
+        ),
+    ] {
+        let (_folder, path) = configuration(&format!("[counting]\nevents = [\"cycles\"]\n{text}"));
+        let ran = check(&path);
+        assert_eq!(ran.out, format!("{} is in order\n", path.display()), "{:?}", ran.outcome);
+        let warnings: Vec<&str> = ran.err.lines().collect();
+        assert_eq!(warnings.len(), warned.len(), "{text}{warnings:#?}");
+        assert!(
+            warnings.iter().zip(&warned).all(|(line, words)| line.starts_with("warning: ") && line.contains(words)),
+            "{warnings:#?}"
+        );
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ EXAMPLES
   .\\client agent check --config agent.toml
   .\\client agent run --config agent.toml
   .\\client agent install --config C:\\halprof\\agent.toml
+  .\\client agent status
   .\\client agent uninstall";
 
 /// The verbs of the agent.
@@ -29,6 +30,12 @@ pub enum AgentVerb {
     Install(AgentArgs),
     /// Stop and delete the service; needs an elevated prompt
     Uninstall,
+    /// Start the service; needs an elevated prompt
+    Start,
+    /// Stop the service until the next start of Windows; needs an elevated prompt
+    Stop,
+    /// Show whether the service runs
+    Status,
     /// Check a configuration; needs no driver
     Check(AgentArgs),
     /// Print a configuration with every option; needs no driver
@@ -68,6 +75,9 @@ impl AgentVerb {
             }
             Self::Install(args) => with_config("install", args),
             Self::Uninstall => vec!["uninstall".into()],
+            Self::Start => vec!["start".into()],
+            Self::Stop => vec!["stop".into()],
+            Self::Status => vec!["status".into()],
             Self::Check(args) => with_config("check", args),
             Self::Example => vec!["example".into()],
         }
@@ -93,6 +103,9 @@ mod tests {
             "run --config a.toml --service",
             "install --config C:\\halprof\\agent.toml",
             "uninstall",
+            "start",
+            "stop",
+            "status",
             "check --config a.toml",
             "example",
         ] {

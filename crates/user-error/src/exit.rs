@@ -31,9 +31,9 @@ exits! {
     /// A wrong command line; the code is that of clap.
     Usage = 2, "the command line is wrong";
     /// The service does not exist.
-    NotInstalled = 3, "the driver is not installed";
+    NotInstalled = 3, "the driver is not installed; agent: its service is not";
     /// The service is not running.
-    NotStarted = 4, "the driver is installed but not started";
+    NotStarted = 4, "the driver is installed but not started; agent: its service";
     /// Windows or the driver denies access.
     Denied = 5, "access denied: not elevated, or without SeSystemProfilePrivilege";
     /// No source has this name or number.
