@@ -19,8 +19,11 @@ const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
-/// Columns of the rows.
-const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Frames];
+/// Columns of the rows, as of `report`.
+const FUNCTIONS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
+
+/// Columns of what is inlined into them.
+const INLINED: [Column; 3] = [Column::Process, Column::Module, Column::Frames];
 
 /// Maximum number of rows of a source, and of sums of other rows. A browser sorts and draws as many without delay.
 const MAX_ROWS: usize = 2_000;
@@ -61,11 +64,24 @@ struct Source {
 struct Row {
     process: String,
     module: String,
-    /// The symbol, and the functions that are inlined into it.
-    frames: Vec<String>,
+    symbol: String,
+    /// With what it calls; none without call stacks.
+    total: Option<f64>,
     share: f64,
     low: f64,
     high: f64,
+    samples: u64,
+    events: u64,
+    /// The parts of it that are inlined functions, by descending events.
+    inlined: Vec<Inlined>,
+}
+
+/// The samples of a function that are in functions inlined into it.
+#[derive(Serialize)]
+struct Inlined {
+    /// Names, the innermost last.
+    frames: Vec<String>,
+    share: f64,
     samples: u64,
     events: u64,
 }
@@ -114,7 +130,7 @@ pub fn write(loaded: &LoadedRecording, out: &mut dyn Write, path: Option<&Path>)
 
 fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
-    let aggregate = Aggregate::new(loaded, &COLUMNS, Limits { rows: Some(0), ..Limits::default() });
+    let aggregate = Aggregate::new(loaded, &FUNCTIONS, Limits { rows: Some(0), ..Limits::default() });
     let failed = |error: ExportError| loaded.export_error(error, None);
     let time = RecordedTime::read(&mut loaded.reopen(path)?).map_err(|error| failed(error.into()))?;
     let rates = match time.map(|time| time.within(&filter.slice)) {
@@ -124,15 +140,19 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
         None => None,
     };
     let sources = loaded.sources().into_iter().zip(&aggregate.sources).map(|(key, source)| {
-        let table = Table::new(contents, symbol_index, key, &COLUMNS, filter);
-        let first = table.first(Limits { rows: Some(MAX_ROWS), ..Limits::default() });
+        let table = Table::new(contents, symbol_index, key, &FUNCTIONS, filter);
+        let has_stacks = contents.sample_counts.stack_stats(key).are_recorded();
+        let with_children = has_stacks.then(|| Table::with_children(contents, symbol_index, key, &FUNCTIONS, filter));
+        let shown = with_children.as_ref().unwrap_or(&table);
+        let first = shown.first(Limits { rows: Some(MAX_ROWS), ..Limits::default() });
+        let mut inlined = inlined(&Table::new(contents, symbol_index, key, &INLINED, filter));
         let tracks = rates.iter().flat_map(|rates| &rates.events).filter(|((one, _), _)| *one == key);
         Source {
             name: source.name.clone(),
             account: summary(source, filter.narrows()),
             events: table.total.weight.events,
-            rows: first.rows.iter().map(row).collect(),
-            calls: calls(loaded, key),
+            rows: first.rows.iter().map(|one| row(one, &mut inlined)).collect(),
+            calls: if has_stacks { calls(loaded, key) } else { Vec::new() },
             omitted: omitted(&table, &first.rows),
             rates: tracks
                 .map(|((_, processor), events)| Track { processor: *processor, events: events.clone() })
@@ -147,12 +167,9 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
     })
 }
 
-/// Returns the tree of calls with the functions of the most events; nothing if no call stacks were recorded.
+/// Returns the tree of calls with the functions of the most events.
 fn calls(loaded: &LoadedRecording, source: SampledSource) -> Vec<Call> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
-    if !contents.sample_counts.stack_stats(source).are_recorded() {
-        return Vec::new();
-    }
     let tree = CallTree::new(contents, symbol_index, source, filter);
     // A caller has at least the events of what it calls, and a lower number.
     let mut order: Vec<(usize, CallNode)> = tree.nodes().enumerate().collect();
@@ -181,7 +198,8 @@ fn omitted(table: &Table, shown: &[TableRow]) -> Vec<Omitted> {
         *rows += number;
         *events += group.weight.events;
     }
-    for row in shown {
+    // The other rows only call.
+    for row in shown.iter().filter(|row| row.weight.samples > 0) {
         let (rows, events) = sums.entry(key(row)).or_default();
         *rows -= 1;
         *events -= row.weight.events;
@@ -204,16 +222,44 @@ fn process(row: &TableRow) -> String {
     row.process.map_or_else(String::new, |process| Id::from(process).with_name(name))
 }
 
-fn row(row: &TableRow) -> Row {
+/// Process, module and symbol.
+type Function = (String, String, String);
+
+/// Returns what is inlined into each function.
+fn inlined(table: &Table) -> BTreeMap<Function, Vec<Inlined>> {
+    let mut found: BTreeMap<Function, Vec<Inlined>> = BTreeMap::new();
+    for row in table.rows() {
+        let (process, module) = (process(&row), row.module.unwrap_or_default());
+        let Some((symbol, frames)) = row.frames.as_deref().and_then(<[String]>::split_first) else { continue };
+        if !frames.is_empty() {
+            let (share, samples, events) = (row.share, row.weight.samples, row.weight.events);
+            let of = found.entry((process, module, symbol.clone())).or_default();
+            of.push(Inlined { frames: frames.to_vec(), share, samples, events });
+        }
+    }
+    for each in found.values_mut() {
+        each.sort_by(|one, other| (other.events, &one.frames).cmp(&(one.events, &other.frames)));
+    }
+    found
+}
+
+fn row(row: &TableRow, inlined: &mut BTreeMap<Function, Vec<Inlined>>) -> Row {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (process, module, symbol) = (process(row), text(&row.module), text(&row.symbol));
+    let function = (process, module, symbol);
+    let inlined = inlined.remove(&function).unwrap_or_default();
+    let (process, module, symbol) = function;
     Row {
-        process: process(row),
-        module: row.module.clone().unwrap_or_default(),
-        frames: row.frames.clone().unwrap_or_default(),
+        process,
+        module,
+        symbol,
+        total: row.total.map(|total| total.share),
         share: row.share,
         low: row.interval.low,
         high: row.interval.high,
         samples: row.weight.samples,
         events: row.weight.events,
+        inlined,
     }
 }
 

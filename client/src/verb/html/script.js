@@ -6,13 +6,16 @@ const view = { source: 0, zoom: [], sort: 'share', descending: true, search: '' 
 const ROW = 22; // pixels from one row of boxes to the next
 const LEAST = 0.001; // share of the width below which a box is not drawn
 
+const LEGEND = 8; // most modules of the legend
+
 const COLUMNS = [
-  { key: 'share', name: 'Overhead', number: true, text: row => percent(row.share) },
+  { key: 'total', name: 'Children', number: true, text: row => percent(row.total) },
+  { key: 'share', name: 'Self', number: true, text: row => percent(row.share) },
   { key: 'error', name: '+/-', number: true, wide: true, text: row => percent((row.high - row.low) / 2) },
   { key: 'samples', name: 'Samples', number: true, wide: true, text: row => grouped(row.samples) },
   { key: 'process', name: 'Process', text: row => row.process },
   { key: 'module', name: 'Module', text: row => row.module },
-  { key: 'symbol', name: 'Function', text: row => row.frames.join(' > ') },
+  { key: 'symbol', name: 'Function', text: row => row.symbol },
 ];
 
 function percent(share) {
@@ -40,7 +43,7 @@ function matches(text) {
 }
 
 function rowMatches(row) {
-  return [row.process, row.module, ...row.frames].some(matches);
+  return [row.process, row.module, row.symbol, ...row.inlined.flatMap(part => part.frames)].some(matches);
 }
 
 // The tree of calls, from the process over its outermost functions to the sampled ones. Without call stacks: the tree of
@@ -78,7 +81,11 @@ function rowTree(source) {
       node.events += events;
     }
   };
-  for (const row of source.rows) add([row.process, row.module, ...row.frames], row.events);
+  for (const { process, module, symbol, events, inlined } of source.rows) {
+    for (const part of inlined) add([process, module, symbol, ...part.frames], part.events);
+    const own = events - sum(inlined.map(part => part.events));
+    if (own > 0) add([process, module, symbol], own);
+  }
   for (const { process, module, rows, events } of source.omitted) {
     add([process, module, `${grouped(rows)} other ${rows === 1 ? 'function' : 'functions'}`], events);
   }
@@ -112,7 +119,9 @@ function drawFlames() {
   view.zoom = keys;
   drawPath(names, node, all);
   let depth = 0;
-  const draw = (node, path, left, level) => {
+  let found = 0;
+  const modules = new Map();
+  const draw = (node, path, left, level, isFound) => {
     const width = node.events / top.events;
     if (width < LEAST) return;
     depth = Math.max(depth, level + 1);
@@ -124,18 +133,34 @@ function drawFlames() {
     box.style.top = `${level * ROW}px`;
     box.style.setProperty('--hue', hue(node.module || node.name));
     if (node.kernel) box.classList.add('kernel');
-    if (view.search && !matches(node.name) && !matches(node.module ?? '')) box.classList.add('other');
+    const own = node.events - sum([...node.children.values()].map(child => child.events));
+    if (node.module) modules.set(node.module, (modules.get(node.module) ?? 0) + own);
+    const isMatch = view.search !== '' && (matches(node.name) || matches(node.module ?? ''));
+    if (isMatch && !isFound) found += node.events;
+    if (view.search) box.classList.add(isMatch ? 'found' : 'other');
     box.addEventListener('click', () => zoom(path));
     flames.append(box);
     const byEvents = [...node.children].sort(([, one], [, other]) => other.events - one.events);
     for (const [key, child] of byEvents) {
-      draw(child, [...path, key], left, level + 1);
+      draw(child, [...path, key], left, level + 1, isFound || isMatch);
       left += child.events / top.events;
     }
   };
   const top = node;
-  if (top.events > 0) draw(top, keys, 0, 0);
+  if (top.events > 0) draw(top, keys, 0, 0, false);
   flames.style.height = `${Math.max(depth, 1) * ROW}px`;
+  byId('found').textContent = view.search ? `Found in ${percent(source.events > 0 ? found / source.events : 0)} of the events.` : '';
+  drawLegend(modules);
+}
+
+function drawLegend(modules) {
+  const most = [...modules].sort(([, one], [, other]) => other - one).slice(0, LEGEND);
+  const entries = most.map(([module]) => {
+    const entry = element('li', module);
+    entry.style.setProperty('--hue', hue(module));
+    return entry;
+  });
+  byId('legend').replaceChildren(...entries);
 }
 
 function drawPath(names, node, all) {
@@ -152,9 +177,15 @@ function zoom(path) {
   drawFlames();
 }
 
+// Without call stacks nothing is known of callers.
+function columns() {
+  const hasTotals = data.sources[view.source].rows.some(row => row.total !== null);
+  return COLUMNS.filter(column => column.key !== 'total' || hasTotals);
+}
+
 function drawHead() {
   const line = document.createElement('tr');
-  for (const column of COLUMNS) {
+  for (const column of columns()) {
     const cell = element('th', '', { scope: 'col', class: className(column) });
     if (column.key === view.sort) cell.setAttribute('aria-sort', view.descending ? 'descending' : 'ascending');
     const button = element('button', column.name, { type: 'button' });
@@ -177,7 +208,7 @@ function sortBy(column) {
 
 function value(row, key) {
   if (key === 'error') return row.high - row.low;
-  return key === 'symbol' ? row.frames.join(' > ') : row[key];
+  return row[key];
 }
 
 function compare(one, other) {
@@ -190,18 +221,18 @@ function drawRows() {
   drawHead();
   const source = data.sources[view.source];
   const rows = source.rows.filter(rowMatches).sort(compare);
-  const lines = rows.map(row => {
-    const line = document.createElement('tr');
-    for (const column of COLUMNS) {
-      const cell = element('td', column.text(row), { class: className(column) });
-      if (column.key === 'share') {
-        cell.classList.add('share');
-        cell.style.setProperty('--share', percent(row.share).replace(' ', ''));
-      }
-      line.append(cell);
+  const line = (row, kind) => {
+    const made = element('tr', '', { class: kind });
+    for (const column of columns()) {
+      const isEmpty = kind === 'inlined' && !['share', 'samples', 'symbol'].includes(column.key);
+      const cell = element('td', isEmpty ? '' : column.text(row), { class: `${className(column)} ${column.key}` });
+      if (column.key === 'share') cell.style.setProperty('--share', percent(row.share).replace(' ', ''));
+      made.append(cell);
     }
-    return line;
-  });
+    return made;
+  };
+  const part = ({ frames, ...numbers }) => line({ symbol: frames.join(' > '), ...numbers }, 'inlined');
+  const lines = rows.flatMap(row => [line(row, 'function'), ...row.inlined.filter(one => one.share >= LEAST).map(part)]);
   byId('rows').tBodies[0].replaceChildren(...lines);
   const count = sum(source.omitted.map(group => group.rows));
   const share = sum(source.omitted.map(group => group.events)) / source.events;
@@ -226,7 +257,10 @@ function drawRates() {
     const point = (events, place) => `${place},${98 - 96 * events / most}`;
     line.setAttribute('points', track.events.map(point).join(' '));
     chart.append(line);
-    figure.append(caption, chart);
+    const axis = element('div', '', { class: 'axis' });
+    const end = seconds * track.events.length;
+    axis.append(...[0, end / 2, end].map(time => element('span', `${Number(time.toPrecision(3))} s`)));
+    figure.append(caption, chart, axis);
     return figure;
   });
   byId('rates').replaceChildren(...figures);
@@ -235,6 +269,7 @@ function drawRates() {
 function drawSource(index) {
   view.source = index;
   view.zoom = [];
+  if (!columns().some(column => column.key === view.sort)) view.sort = 'share';
   [...byId('events').children].forEach((button, place) => button.setAttribute('aria-pressed', place === index));
   byId('account').textContent = data.sources[index].account;
   const calls = data.sources[index].calls;

@@ -131,6 +131,15 @@ fn inline_attributes_samples_to_inlined_functions() {
             "functions.dll  functions::alpha()",
         ]
     );
+    // The page has one row of the function, and beneath it what is inlined.
+    let page = run("export FILE --format html").out;
+    assert_eq!(page.matches("\"symbol\":\"functions::alpha()\"").count(), 1, "{page}");
+    let parts = page.split("{\"frames\":[").skip(1).filter_map(|part| Some(part.split_once('}')?.0));
+    let wanted = [("atomic_add()", "0.5,\"samples\":2"), ("atomic_xor()", "0.25,\"samples\":1")];
+    assert_eq!(parts.clone().count(), wanted.len());
+    for (part, (innermost, share)) in parts.zip(wanted) {
+        assert!(part.contains(&format!("core::sync::atomic::{innermost}\"],\"share\":{share}")), "{part}");
+    }
     let stacks = run("export FILE --format folded").out;
     let first = "app.exe;functions.dll;functions::alpha() 1000\napp.exe;functions.dll;functions::alpha();core::";
     assert!(stacks.starts_with(first), "{stacks}");

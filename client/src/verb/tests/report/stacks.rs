@@ -72,6 +72,19 @@ fn children_have_the_samples_of_the_functions_that_they_call() {
     insta::assert_snapshot!(text("report FILE -e TotalCycles --children"));
 }
 
+#[test]
+fn a_page_has_the_callers_of_the_report() {
+    let rows = |told: &Value| told["sources"][0]["rows"].as_array().unwrap().clone();
+    let page = html::data(&stacked().run("export FILE --format html").out);
+    let told: Value = serde_json::from_str(&text("report FILE -e TotalCycles --children --json")).unwrap();
+    let totals = |row: &Value, total: &Value| (row["symbol"].clone(), row["samples"].clone(), total.clone());
+    let of_page: Vec<_> = rows(&page).iter().map(|row| totals(row, &row["total"])).collect();
+    let wanted: Vec<_> = rows(&told).iter().map(|row| totals(row, &row["total"]["share"])).collect();
+    assert_eq!(of_page, wanted);
+    let sampled = rows(&page).iter().filter(|row| row["samples"] != 0).count();
+    assert!(sampled < wanted.len() && page["sources"][0]["omitted"] == json!([]), "{page}");
+}
+
 /// The shares are those of the samples that the recording was made of.
 #[test]
 fn a_function_counts_once_for_a_stack_even_if_it_is_recursive() {
