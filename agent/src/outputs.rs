@@ -57,7 +57,13 @@ impl UserError for OutputsError {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some(".\\client agent example   (prints a configuration with every option)".to_owned())
+        let text = match self {
+            Self::Prometheus(ServerError::Listen { .. }) => {
+                "another port in listen, or end what listens there (netstat -ano shows its process)"
+            }
+            _ => ".\\client agent example   (prints a configuration with every option)",
+        };
+        Some(text.to_owned())
     }
 }
 

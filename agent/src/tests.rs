@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent::config::Config;
-use agent::{Family, Snapshot, Value};
+use agent::{Family, ServerError, Snapshot, Value};
 use halprof::{Driver, ServiceState};
 use model::{Accesses, Mode, Selected};
 use protocol::{Event, EventRequest, StartHeader, flags, modes};
 
 use super::counting::Counting;
 use super::gap::GapReason;
+use super::outputs::OutputsError;
 use super::points::{Begun, snapshot};
 use super::profiling::Profiled;
 use super::profiling::Profiling;
 use fake_system::{FakeDriver, FakeSystem, ModelMachine};
 use terminal::format::real;
+use user_error::UserError;
 use user_error::exit::Exit;
 
 /// Events of every kind in a second on a CPU.
@@ -345,4 +347,11 @@ fn an_event_whose_samples_nothing_bounds_is_refused() {
     let raw = "cpu/event=0x90,umask=0x81/u";
     let text = format!("[counting]\nevents = [\"cycles\"]\n[profiles]\nevent = \"{raw}\"\nfolder.path = \"x\"\n");
     crate::verb::check_events(&config(&text)).unwrap();
+}
+
+#[test]
+fn a_port_that_is_taken_is_no_fault_of_the_configuration() {
+    let (address, cause) = (([127, 0, 0, 1], 9_464).into(), std::io::ErrorKind::AddrInUse.into());
+    let remedy = OutputsError::Prometheus(ServerError::Listen { address, cause }).remedy().unwrap();
+    assert!(remedy.starts_with("another port in listen"), "{remedy}");
 }

@@ -17,6 +17,7 @@ mod export;
 mod generated;
 #[cfg(test)]
 mod malformed_events;
+mod perf;
 mod powershell;
 mod record;
 mod report;
@@ -26,7 +27,6 @@ mod stat;
 mod top;
 pub mod usage;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -185,19 +185,6 @@ pub enum Verb {
     /// Count and sample all the time, for Prometheus, OpenTelemetry and profile servers
     #[command(after_help = agent_arguments::HELP, subcommand)]
     Agent(agent_arguments::AgentVerb),
-}
-
-impl Verb {
-    /// Returns the command that the verb runs, which is empty if none is given; `None` if the verb never runs one.
-    fn command(&self) -> Option<&[OsString]> {
-        match self {
-            Self::Stat(args) => Some(&args.command),
-            Self::Record(RecordArgs { session, .. }) | Self::Branches(BranchesArgs { session, .. }) => {
-                Some(&session.command)
-            }
-            _ => None,
-        }
-    }
 }
 
 const INTERVAL_HELP: &str = "\

@@ -188,16 +188,9 @@ mod tests {
 
     #[test]
     fn invalid_command_lines_have_the_usage_exit_code() {
-        for line in [
-            "",
-            "-C 0",
-            "-a -- app",
-            "-a --user --kernel",
-            "-a --buffer 63",
-            "-a --buffer 65537",
-            "-a --json --csv",
-            "-a --top x",
-        ] {
+        for line in
+            ["", "-C 0", "-a --user --kernel", "-a --buffer 63", "-a --buffer 65537", "-a --json --csv", "-a --top x"]
+        {
             assert_eq!(parse(line).unwrap_err().exit_code(), Exit::Usage.code(), "{line}");
         }
     }

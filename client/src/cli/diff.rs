@@ -127,12 +127,16 @@ pub struct FailAbove {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DiffColumn {
     /// Name of the process
+    #[value(aliases = ["comm", "pid"])]
     Process,
     /// The program or library
+    #[value(aliases = ["dso"])]
     Module,
     /// The function
+    #[value(aliases = ["sym"])]
     Symbol,
     /// Number of the processor
+    #[value(aliases = ["cpu"])]
     Processor,
 }
 

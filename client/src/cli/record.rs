@@ -14,6 +14,9 @@ use crate::cli::duration;
 use crate::cli::number;
 use counts::names::Names;
 
+/// Samples per second on each processor without `-F`.
+const DEFAULT_FREQUENCY: u32 = 1_000;
+
 /// Smallest limit in bytes: several blocks of samples.
 const MIN_SIZE: u64 = 10_000_000;
 
@@ -91,9 +94,12 @@ pub struct RecordArgs {
     /// Sources to sample, with commas
     #[arg(short, long = "event", value_name = "A,B,...")]
     pub events: Vec<Names<SampledEvent>>,
-    /// Samples per second on each processor, for events without an interval
-    #[arg(short = 'F', long, value_name = "HZ", default_value = "1000", value_parser = frequency)]
-    pub freq: u32,
+    /// Samples per second on each processor, for events without an interval [default: 1000]
+    #[arg(short = 'F', long, value_name = "HZ", value_parser = frequency)]
+    pub freq: Option<u32>,
+    /// Events between two samples, for events without an interval
+    #[arg(short, long, value_name = "N", conflicts_with = "freq", value_parser = number::within(1..=u32::MAX))]
+    pub count: Option<u32>,
     /// Records of :p events that a processor writes before it interrupts [default: 1]
     #[arg(long, value_name = "N", value_parser = number::within(1..=MAX_BATCH))]
     pub batch: Option<u32>,
@@ -150,6 +156,11 @@ pub enum CallGraphMode {
 }
 
 impl RecordArgs {
+    /// Returns the samples per second on each processor, for events without an interval.
+    pub fn frequency(&self) -> u32 {
+        self.freq.unwrap_or(DEFAULT_FREQUENCY)
+    }
+
     /// Returns how much is kept.
     pub fn limits(&self) -> Limits {
         Limits { bytes: self.max_size, time: self.keep_last }
@@ -200,7 +211,7 @@ mod tests {
             let args = parse(line).unwrap();
             let SessionArgs { command, ring, all, .. } = &args.session;
             assert_eq!(command, &["app", "-a", "--ring", "x"], "{line}");
-            assert_eq!((*ring, *all, args.freq), (None, false, 2_000), "{line}");
+            assert_eq!((*ring, *all, args.freq), (None, false, Some(2_000)), "{line}");
             let intervals: Vec<_> = args.events.iter().flatten().map(|event| event.interval).collect();
             assert_eq!(intervals, [None, Some(10_000)], "{line}");
             assert_eq!(args.events.iter().flatten().nth(1).unwrap().event.source, SourceName::Number(6));
@@ -224,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_default_frequency_is_1000() {
-        assert_eq!(parse("-a").unwrap().freq, 1_000);
+        assert_eq!(parse("-a").unwrap().frequency(), 1_000);
     }
 
     #[test]
@@ -259,7 +270,6 @@ mod tests {
     #[test]
     fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
-            "-a -- app",
             "-a --duration 0",
             "-a --duration -1",
             "-a --duration inf",
@@ -283,6 +293,8 @@ mod tests {
             "-a --call-graph dwarf",
             "-a --call-graph",
             "-a -g --etl x.etl",
+            "-F 99 -c 1000",
+            "-c 0",
             "-a --call-graph user --etl x.etl",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), Exit::Usage.code(), "{line}");

@@ -1,6 +1,6 @@
 //! The command lines of the verbs that read recordings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use report::{CallOrder, Column};
@@ -92,9 +92,19 @@ const DEFAULT_ROWS: usize = 40;
 pub struct RecordingArgs {
     /// The recording
     #[arg(value_name = "FILE", default_value = "halprof.rec")]
-    pub file: PathBuf,
+    file: PathBuf,
+    /// The recording, as perf takes it
+    #[arg(short, long, value_name = "FILE", hide = true, conflicts_with = "file")]
+    input: Option<PathBuf>,
     #[command(flatten)]
     pub selection: SelectionArgs,
+}
+
+impl RecordingArgs {
+    /// Returns the recording.
+    pub fn file(&self) -> &Path {
+        self.input.as_ref().unwrap_or(&self.file)
+    }
 }
 
 /// Arguments of `report`.
@@ -258,16 +268,21 @@ impl From<CallGraph> for CallOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ColumnName {
     /// Name and number of the process
+    #[value(aliases = ["comm", "pid"])]
     Process,
     /// The program or library
+    #[value(aliases = ["dso"])]
     Module,
     /// The function
+    #[value(aliases = ["sym"])]
     Symbol,
     /// The address
     Address,
     /// Number of the thread
+    #[value(aliases = ["tid"])]
     Thread,
     /// Number of the processor
+    #[value(aliases = ["cpu"])]
     Processor,
 }
 
@@ -288,26 +303,34 @@ impl From<ColumnName> for Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FieldName {
     /// Share of the events of the source, with those of the functions that are called
+    #[value(aliases = ["overhead_children"])]
     Children,
     /// Share of the events of the source
     Overhead,
     /// Uncertainty of the share
     Error,
     /// Number of samples
+    #[value(aliases = ["sample"])]
     Samples,
     /// Number of events that the samples represent
+    #[value(aliases = ["period"])]
     Events,
     /// Name and number of the process
+    #[value(aliases = ["comm", "pid"])]
     Process,
     /// The program or library
+    #[value(aliases = ["dso"])]
     Module,
     /// The function
+    #[value(aliases = ["sym"])]
     Symbol,
     /// The address
     Address,
     /// Number of the thread
+    #[value(aliases = ["tid"])]
     Thread,
     /// Number of the processor
+    #[value(aliases = ["cpu"])]
     Processor,
 }
 

@@ -22,13 +22,13 @@ pub struct SelectionArgs {
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
     /// Only samples in processes with this name or ID; can be repeated
-    #[arg(long = "process", value_name = "NAME|ID")]
+    #[arg(long = "process", value_name = "NAME|ID", value_delimiter = ',')]
     pub processes: Vec<ProcessName>,
     /// Only samples in these threads
     #[arg(long = "thread", value_name = "ID,...", value_delimiter = ',', value_parser = number::parse)]
     pub threads: Vec<u32>,
     /// Only samples in this module; can be repeated
-    #[arg(long = "module", value_name = "NAME")]
+    #[arg(long = "module", value_name = "NAME", value_delimiter = ',')]
     pub modules: Vec<String>,
     /// Only samples in this function; can be repeated
     #[arg(long = "symbol", value_name = "NAME")]

@@ -25,8 +25,8 @@ pub struct SessionArgs {
     /// Maximum share of a processor's time for its interrupts [default: 25]
     #[arg(long, value_name = "PERCENT", value_parser = number::within(1..=90))]
     pub budget: Option<u32>,
-    /// Run no command; end with Ctrl-C or after --duration
-    #[arg(short, long, conflicts_with = "command")]
+    /// All processors, as without it; if there is no COMMAND, end with Ctrl-C or after --duration
+    #[arg(short, long)]
     pub all: bool,
     /// End after this time: 5s, 250ms or 1m; COMMAND continues
     #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]

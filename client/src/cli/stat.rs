@@ -125,12 +125,15 @@ pub struct StatArgs {
     /// Begin to count 100 (milliseconds), 100ms or 5s after the command
     #[arg(short = 'D', long, value_name = "TIME", value_parser = duration::milliseconds)]
     pub delay: Option<Duration>,
-    /// Run no command; end with Ctrl-C or after --duration
-    #[arg(short, long, conflicts_with = "command")]
+    /// All processors, as without it; if there is no COMMAND, end with Ctrl-C or after --duration
+    #[arg(short, long)]
     pub all: bool,
     /// End after this time: 5s, 250ms or 1m
     #[arg(long, value_name = "TIME", conflicts_with = "command", value_parser = duration::nonzero)]
-    pub duration: Option<Duration>,
+    duration: Option<Duration>,
+    /// End after this time, as perf takes it: in milliseconds
+    #[arg(long, value_name = "TIME", hide = true, conflicts_with_all = ["command", "duration"], value_parser = duration::milliseconds)]
+    timeout: Option<Duration>,
     /// Print the metrics of -M without counts; without -M, the shares and frequencies beside the counts
     #[arg(long, conflicts_with = "json")]
     pub metric_only: bool,
@@ -156,7 +159,7 @@ pub struct StatArgs {
     #[arg(long, value_name = "P", requires = "baseline", value_parser = percent)]
     pub fail_above: Option<f64>,
     /// The command and its arguments
-    #[arg(required_unless_present_any = ["all", "duration"], trailing_var_arg = true)]
+    #[arg(required_unless_present_any = ["all", "duration", "timeout"], trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -180,6 +183,11 @@ pub struct Aggregation {
 }
 
 impl StatArgs {
+    /// Returns when counting ends, at the latest.
+    pub fn duration(&self) -> Option<Duration> {
+        self.duration.or(self.timeout)
+    }
+
     /// Returns whether neither events nor metrics are given.
     pub fn counts_defaults(&self) -> bool {
         self.events.is_empty() && self.metrics.is_empty()
@@ -263,12 +271,11 @@ mod tests {
             "--json -x ; app",
             "--summary app",
             "--duration 1s app",
-            "-a -- app",
             "-e 2",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
-        for line in ["-a", "--duration 1s", "-a --duration 1s -r 3", "-I 100 --summary app"] {
+        for line in ["-a", "--duration 1s", "-a --duration 1s -r 3", "-a -- app", "-I 100 --summary app"] {
             assert!(parse(line).is_ok(), "{line}");
         }
     }

@@ -44,9 +44,12 @@ pub struct TopArgs {
     /// Sources to sample, with commas [default: cycles]
     #[arg(short, long = "event", value_name = "A,B,...")]
     pub events: Vec<Names<SampledEvent>>,
-    /// Samples per second on each processor, for events without an interval
-    #[arg(short = 'F', long, value_name = "HZ", default_value = "1000", value_parser = frequency)]
-    pub freq: u32,
+    /// Samples per second on each processor, for events without an interval [default: 1000]
+    #[arg(short = 'F', long, value_name = "HZ", value_parser = frequency)]
+    pub freq: Option<u32>,
+    /// Events between two samples, for events without an interval
+    #[arg(short, long, value_name = "N", conflicts_with = "freq", value_parser = number::within(1..=u32::MAX))]
+    pub count: Option<u32>,
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
@@ -82,6 +85,7 @@ impl TopArgs {
         RecordArgs {
             events: self.events.clone(),
             freq: self.freq,
+            count: self.count,
             batch: None,
             output: PathBuf::new(),
             max_size: None,
@@ -116,9 +120,9 @@ mod tests {
     #[test]
     fn top_samples_like_record_and_updates_every_two_seconds() {
         let args = parse("").unwrap();
-        assert_eq!((args.freq, args.delay, args.batch, args.iterations), (1000, Duration::from_secs(2), false, None));
+        assert_eq!((args.freq, args.delay, args.batch, args.iterations), (None, Duration::from_secs(2), false, None));
         let args = parse("-e 2,6:u -F 2k -C 0 --delay 500ms -b -n 3").unwrap();
-        assert_eq!((args.freq, args.delay, args.batch), (2000, Duration::from_millis(500), true));
+        assert_eq!((args.freq, args.delay, args.batch), (Some(2000), Duration::from_millis(500), true));
         assert_eq!((args.events.iter().flatten().count(), args.iterations), (2, Some(3)));
         for line in ["--delay 99ms", "--delay x", "-n 0", "-F 0", "app.exe", "--duration 5s"] {
             assert!(parse(line).is_err(), "{line}");

@@ -4,9 +4,15 @@ use std::error::Error as _;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
-use super::{Cli, powershell};
+use super::{Cli, perf, powershell};
+
+/// Length of a word in which two slips can be recognized.
+const LONG: usize = 7;
+
+/// Maximum number of suggestions.
+const MOST: usize = 4;
 
 /// Parses the command line of this process. Returns the report of a wrong one as an error. If help or the version is
 /// requested, clap prints it and ends the process.
@@ -20,13 +26,20 @@ pub fn parse() -> Result<Cli, String> {
 /// # Errors
 /// If it is wrong, or requests help or the version.
 pub fn parse_words(words: &[OsString]) -> Result<Cli, clap::Error> {
-    let cli = Cli::try_parse_from(words)?;
-    if cli.verb.command().is_some_and(<[_]>::is_empty) && words.last().is_some_and(|word| word == "--") {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    let has_no_command = |(_, verb): (_, &ArgMatches)| matches!(verb.try_get_many::<OsString>("command"), Ok(None));
+    if matches.subcommand().is_some_and(has_no_command) && words.last().is_some_and(|word| word == "--") {
         let mut error = clap::Error::new(ErrorKind::MissingRequiredArgument);
         error.insert(ContextKind::InvalidArg, ContextValue::Strings(vec!["COMMAND".to_owned()]));
         return Err(error);
     }
-    Ok(cli)
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Returns the command line, with the spellings of perf.
+fn command() -> clap::Command {
+    perf::with_spellings(Cli::command())
 }
 
 /// Returns the report of a wrong command line, and `None` if help or the version is requested.
@@ -36,54 +49,63 @@ pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
     {
         return Some(report);
     }
-    let help = match verb(words) {
-        Some(verb) => format!(".\\client {verb} --help"),
-        None => ".\\client --help".to_owned(),
-    };
-    let all_options = |remedy: Option<&str>| match remedy {
-        Some(near) => format!("{near}   ({help} lists all options)"),
-        None => format!("{help}   (lists all options)"),
+    let unknown = text(error, ContextKind::InvalidSubcommand);
+    let before = words.iter().take_while(|word| unknown.as_deref().is_none_or(|unknown| *word != unknown));
+    let (name, command) = verb(before);
+    let line = if name.is_empty() { ".\\client".to_owned() } else { format!(".\\client {name}") };
+    let help = format!("{line} --help");
+    let all_options = |near: &[String]| match near {
+        [] => format!("{help}   (lists all options)"),
+        near => format!("{}   ({help} lists all options)", near.join(" or ")),
     };
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
+    let in_perf = |spelling: &str| {
+        let (why, remedy) = perf::instead(name.split(' ').next().unwrap_or_default(), spelling)?;
+        Some((Some(why.to_owned()), remedy.to_owned()))
+    };
     let (what, why, remedy) = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::DisplayVersion => {
             return None;
         }
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
-            let near = text(error, ContextKind::SuggestedArg);
-            (format!("unknown option {argument}"), None, all_options(near.as_deref()))
+            let near = || (None, all_options(&nearest(&argument, options(&command))));
+            let (why, remedy) = in_perf(&argument).unwrap_or_else(near);
+            (format!("unknown option {argument}"), why, remedy)
         }
         ErrorKind::UnknownArgument => (format!("{argument} is one argument too many"), None, usage(error, &help)),
         ErrorKind::InvalidSubcommand => {
-            let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
-            // The most similar one is the last.
-            let remedy = match texts(error, ContextKind::SuggestedSubcommand).last() {
-                None => ".\\client --help   (lists all verbs)".to_owned(),
-                Some(near) => format!(".\\client {near}   (.\\client --help lists all verbs)"),
+            let word = unknown.unwrap_or_default();
+            let near = || match &nearest(&word, command.get_subcommands().map(|verb| verb.get_name().to_owned()))[..] {
+                [] => (None, format!("{help}   (lists all verbs)")),
+                near => (None, format!("{line} {}   ({help} lists all verbs)", near.join(&format!(" or {line} ")))),
             };
-            (format!("unknown verb {word}"), None, remedy)
+            let (why, remedy) = in_perf(&word).unwrap_or_else(near);
+            (format!("unknown verb {word}"), why, remedy)
         }
         ErrorKind::InvalidValue if value.is_empty() => {
             let line = powershell::with_list(words, plain(&argument));
             let why = line.as_ref().map(|_| "PowerShell passes nothing for a variable without a value".to_owned());
-            let remedy = all_options(line.as_deref());
+            let remedy = all_options(line.as_slice());
             (format!("{} needs a value", plain(&argument)), values(error).or(why), remedy)
         }
-        ErrorKind::InvalidValue => {
-            let near = text(error, ContextKind::SuggestedValue);
-            (cannot_be(&argument, &value), values(error), all_options(near.as_deref()))
-        }
-        ErrorKind::ValueValidation => {
-            (cannot_be(&argument, &value), error.source().map(ToString::to_string), all_options(None))
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let near = || {
+                let near = nearest(&value, texts(error, ContextKind::ValidValue).into_iter());
+                let why = values(error).or_else(|| error.source().map(ToString::to_string));
+                (why, all_options(&near))
+            };
+            let spelling = format!("{}={}", plain(&argument), value.split(',').next().unwrap_or_default());
+            let (why, remedy) = in_perf(&spelling).unwrap_or_else(near);
+            (cannot_be(&argument, &value), why, remedy)
         }
         ErrorKind::ArgumentConflict => (conflict(error, &argument), None, format!("one of them   ({help})")),
         ErrorKind::MissingRequiredArgument => {
             let missing = texts(error, ContextKind::InvalidArg);
             let missing: Vec<&str> = missing.iter().map(|name| plain(name)).collect();
             let are = if missing.len() == 1 { "is" } else { "are" };
-            let remedy = match (&missing[..], verb(words)) {
-                (["COMMAND"], Some(verb)) => format!(".\\client {verb} -- app.exe, or --duration 5s   ({help})"),
+            let remedy = match &missing[..] {
+                ["COMMAND"] => format!("{line} -- app.exe, or --duration 5s   ({help})"),
                 _ => usage(error, &help),
             };
             let why = words.last().filter(|last| *last == "--").map(|_| "nothing follows --".to_owned());
@@ -97,7 +119,7 @@ pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
         _ => {
             let rendered = error.render().to_string();
             let line = rendered.lines().next().unwrap_or_default();
-            (line.strip_prefix("error: ").unwrap_or(line).to_owned(), None, all_options(None))
+            (line.strip_prefix("error: ").unwrap_or(line).to_owned(), None, all_options(&[]))
         }
     };
     let why = why.map_or_else(String::new, |why| format!("\n  because: {why}"));
@@ -160,15 +182,44 @@ fn usage(error: &clap::Error, help: &str) -> String {
     }
 }
 
-/// Returns the first word that names a verb.
-fn verb(words: &[OsString]) -> Option<String> {
-    let verbs = Cli::command();
-    let found = words.iter().skip(1).find_map(|word| verbs.find_subcommand(word));
-    found.map(|verb| verb.get_name().to_owned())
+/// Returns the verb that the words name, with the verb of a verb, and its definition.
+fn verb<'a>(words: impl Iterator<Item = &'a OsString>) -> (String, clap::Command) {
+    let mut command = command();
+    command.build();
+    words.skip(1).fold((String::new(), command), |(name, command), word| match command.find_subcommand(word) {
+        Some(verb) if verb.get_name() != "help" => {
+            (format!("{name} {}", verb.get_name()).trim_start().to_owned(), verb.clone())
+        }
+        _ => (name, command),
+    })
+}
+
+/// Returns the long options of a verb, with perf's names of them.
+fn options(verb: &clap::Command) -> impl Iterator<Item = String> + use<'_> {
+    let names = |arg: &clap::Arg| {
+        let aliases = arg.get_aliases().unwrap_or_default();
+        arg.get_long().into_iter().chain(aliases).map(|name| format!("--{name}")).collect::<Vec<_>>()
+    };
+    verb.get_arguments().flat_map(names)
+}
+
+/// Returns the names that a word is a slip of: the fewest edits away, at most one, or two in a long word, or begun.
+fn nearest(word: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+    let edits = |name: &str| {
+        let is_begun = word.len() > 2 && name.starts_with(word);
+        if is_begun { 1 } else { strsim::osa_distance(word, name) }
+    };
+    let mut near: Vec<(usize, String)> = names.map(|name| (edits(&name), name)).collect();
+    near.sort_by_key(|(edits, name)| (*edits, !word.starts_with(name.as_str())));
+    let least = near.first().map_or(0, |(edits, _)| *edits);
+    near.retain(|(edits, _)| *edits == least && least <= 1 + usize::from(word.len() > LONG));
+    near.into_iter().map(|(_, name)| name).take(MOST).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     /// Returns the report of a wrong command line.
@@ -201,8 +252,8 @@ mod tests {
                 "stat -e 2 --per-cup -- app",
                 "error: unknown option --per-cup\n  try: --per-cpu   (.\\client stat --help lists all options)",
             ),
-            ("record -G", "error: unknown option -G\n  try: .\\client record --help   (lists all options)"),
-            ("record -G -- app", "error: unknown option -G\n  try: .\\client record --help   (lists all options)"),
+            ("record -Z", "error: unknown option -Z\n  try: .\\client record --help   (lists all options)"),
+            ("record -Z -- app", "error: unknown option -Z\n  try: .\\client record --help   (lists all options)"),
             (
                 "record --duraton=5",
                 "error: unknown option --duraton\n  try: --duration   (.\\client record --help lists all options)",
@@ -216,6 +267,75 @@ mod tests {
         ] {
             assert_eq!(report(line).as_deref(), Some(wanted), "{line}");
         }
+    }
+
+    /// Returns each text that is one edit away: a letter less, another, one more, or two that changed places.
+    fn edited(name: &str) -> Vec<String> {
+        let letters: Vec<char> = name.chars().collect();
+        let first = letters.iter().take_while(|letter| **letter == '-').count();
+        let with = |at: usize, removed: usize, added: &[char]| {
+            [&letters[..at], added, &letters[at + removed..]].concat().into_iter().collect::<String>()
+        };
+        let alphabet = || ('a'..='z').chain(['-']);
+        let at = |at: usize| {
+            let more = alphabet().map(move |letter| (at, 0, vec![letter]));
+            let other = alphabet().filter(move |_| at < name.len()).map(move |letter| (at, 1, vec![letter]));
+            let less = (at < name.len()).then_some((at, 1, Vec::new()));
+            let swapped = name.chars().skip(at).take(2).collect::<Vec<_>>();
+            let swapped = (swapped.len() == 2).then(|| (at, 2, swapped.into_iter().rev().collect()));
+            more.chain(other).chain(less).chain(swapped).collect::<Vec<_>>()
+        };
+        let edits = (first..=letters.len()).flat_map(at);
+        edits.map(|(at, removed, added)| with(at, removed, &added)).collect()
+    }
+
+    /// Asserts that each near miss of some names suggests the name, and no name that is further away. One edit never
+    /// makes of an option the one that means the opposite, `--no-NAME`.
+    fn check_near_misses(names: &[String]) -> usize {
+        let misses = names.iter().flat_map(|name| edited(name).into_iter().map(move |miss| (name, miss)));
+        let misses = misses.filter(|(_, miss)| !names.contains(miss)).collect::<Vec<_>>();
+        for (name, miss) in &misses {
+            let near = nearest(miss, names.iter().cloned());
+            assert!(near.contains(name), "{miss} suggests {near:?}, not {name}");
+            for one in &near {
+                assert!(strsim::osa_distance(miss, one) == 1 || one.starts_with(miss), "{miss} suggests {one}");
+            }
+        }
+        misses.len()
+    }
+
+    #[test]
+    fn every_near_miss_of_a_verb_or_an_option_suggests_it_and_nothing_further_away() {
+        let mut all = command();
+        all.build();
+        let mut missed = 0;
+        let mut verbs = vec![all];
+        while let Some(verb) = verbs.pop() {
+            missed += check_near_misses(&options(&verb).collect::<Vec<_>>());
+            missed +=
+                check_near_misses(&verb.get_subcommands().map(|one| one.get_name().to_owned()).collect::<Vec<_>>());
+            verbs.extend(verb.get_subcommands().filter(|one| one.get_name() != "help").cloned());
+        }
+        assert!(missed > 100_000, "{missed}");
+    }
+
+    #[test]
+    fn a_slip_is_reported_with_what_was_meant_first() {
+        for (line, wanted) in [
+            ("stats -- app", ".\\client stat or .\\client status   (.\\client --help lists all verbs)"),
+            ("star", ".\\client start or .\\client stat   (.\\client --help lists all verbs)"),
+            ("report --no-childen", "--no-children   (.\\client report --help lists all options)"),
+            ("report --sort overhead", "--fields overhead,symbol"),
+            ("report --sort modul", "module   (.\\client report --help lists all options)"),
+            ("agent chek --config x", ".\\client agent check   (.\\client agent --help lists all verbs)"),
+            ("agent check --confg x", "--config   (.\\client agent check --help lists all options)"),
+            ("sched stat", "Windows Performance Recorder"),
+            ("top --batc", "--batch   (.\\client top --help lists all options)"),
+        ] {
+            let found = report(line).unwrap();
+            assert!(found.ends_with(&format!("\n  try: {wanted}")), "{line}\n{found}");
+        }
+        assert!(report("report --no-children").is_none(), "it is the default");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct LoadedRecording {
 impl LoadedRecording {
     /// Reads a recording and resolves the selected samples.
     pub fn open(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
-        Self::open_file(&args.file, &args.selection, detail)
+        Self::open_file(args.file(), &args.selection, detail)
     }
 
     /// Reads the recording at `path` and resolves the selected samples.
@@ -66,7 +66,7 @@ impl LoadedRecording {
 
     /// Reads a recording and its timeline, and resolves the samples of the timeline.
     pub fn with_timeline(args: &RecordingArgs, detail: Detail) -> Result<(Self, Vec<TimelineSample>), Error> {
-        let RecordingArgs { file: path, selection } = args;
+        let (path, selection) = (args.file(), &args.selection);
         let mut loaded = Self::unresolved(path, selection, detail)?;
         let mut samples = timeline(&loaded.contents, &loaded.filter, &mut reader(path)?)
             .map_err(|error| loaded.export_error(error, None))?;

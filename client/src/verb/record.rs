@@ -64,8 +64,13 @@ fn take(args: &RecordArgs, context: &mut Context, connection: &Driver) -> Result
 pub fn events(args: &RecordArgs, context: &mut Context, connection: &Driver) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
     let mut events = Vec::new();
-    for requested in requested(args, connection)? {
-        let request = requested.request(args.freq);
+    let requested = requested(args, connection)?;
+    if args.freq.is_some() && requested.iter().all(|event| event.interval.is_some()) {
+        return Err(EventError::NoFrequency.into());
+    }
+    for mut requested in requested {
+        requested.interval = requested.interval.or(args.count);
+        let request = requested.request(args.frequency());
         if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
             let SourceInfo { name, minimum, maximum, .. } = requested.source;
             let used = request.interval;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 
+use halprof::events::Generic;
 use halprof::text::argument::argument;
 use thiserror::Error;
 
@@ -69,15 +70,22 @@ pub fn failure(words: &[OsString], cause: io::Error) -> CommandError {
     CommandError { program, meant, cause }
 }
 
-/// Returns the list and the command if a second `--` stands in the command: PowerShell makes several arguments of a
-/// list with blanks, `-e A, B -- COMMAND`, and those behind its first then look like a command.
+/// Returns the list and the command if a second `--` stands in the command, or if it begins with perf's names of
+/// events: a list with blanks, `-e A, B -- COMMAND`, is several arguments, and those behind its first look like a
+/// command.
 fn meant(words: &[String]) -> Option<String> {
-    let end = words.iter().position(|word| word == "--").filter(|end| *end > 0)?;
+    let is_event = |word: &&String| Generic::from_name(word.trim_matches(',')).is_some();
+    let end = words.iter().position(|word| word == "--");
+    let end = end.unwrap_or_else(|| words.iter().take_while(is_event).count());
+    if end == 0 {
+        return None;
+    }
     let (list, command) = words.split_at_checked(end)?;
     let list = list.iter().map(|part| part.trim_matches(',')).filter(|part| !part.is_empty());
     let list = ["..."].into_iter().chain(list).collect::<Vec<_>>().join(",");
-    let command: Vec<_> = command.iter().map(|word| argument(word)).collect();
-    Some(format!("{} {}", argument(&list), command.join(" ")))
+    let command: Vec<_> =
+        command.strip_prefix(&["--".to_owned()][..]).unwrap_or(command).iter().map(|word| argument(word)).collect();
+    Some(format!("{} -- {}", argument(&list), command.join(" ")))
 }
 
 #[cfg(test)]
@@ -89,6 +97,8 @@ mod tests {
         for (line, wanted) in [
             ("instructions -- app.exe", Some(r#"...,instructions" -- app.exe"#)),
             (",b , c -- app.exe -x ;", Some(r#"...,b,c" -- app.exe -x ";""#)),
+            ("instructions branches, app.exe -x", Some(r#"...,instructions,branches" -- app.exe -x"#)),
+            ("app.exe cycles", None),
             ("app.exe -x", None),
             ("-- app.exe", None),
         ] {

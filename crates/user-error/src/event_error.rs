@@ -12,6 +12,9 @@ pub enum EventError {
     /// `record --batch` without a precise event.
     #[error("--batch is for precise events, and none of the events is precise")]
     NothingPrecise,
+    /// `record -F` with the interval of each event.
+    #[error("-F is for events without an interval, and each event has one")]
+    NoFrequency,
     /// `record -g` with precise events alone.
     #[error(
         "no event has call stacks: the processor records :p events itself, without an interrupt to walk a stack at"
@@ -46,6 +49,7 @@ impl UserError for EventError {
     fn exit(&self) -> Exit {
         match self {
             Self::NothingPrecise
+            | Self::NoFrequency
             | Self::NothingInterrupts
             | Self::TwoNarrowings { .. }
             | Self::TwoLabels { .. }
@@ -57,6 +61,7 @@ impl UserError for EventError {
     fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::NothingPrecise => "-e SOURCE:p",
+            Self::NoFrequency => "-e SOURCE@INTERVAL, or -F with -e SOURCE",
             Self::NothingInterrupts => "-e SOURCE without :p, or .\\client branches   (which code calls which)",
             Self::TwoNarrowings { .. } => "one counters= with the bits of both, or two commands",
             Self::TwoLabels { .. } => "the event once, with one name=",

@@ -149,7 +149,7 @@ impl Plan<'_> {
     ) -> Result<Measured, Error> {
         let begin = Instant::now();
         let running = delayed.map_or_else(|| self.start_command(), Ok)?;
-        let end = self.args.duration.map(|duration| begin + duration);
+        let end = self.args.duration().map(|duration| begin + duration);
         let mut schedule = self.args.interval.map(|interval| Schedule::new(begin, interval));
         let mut before: Vec<CountRecord> = Vec::new();
         let woken = loop {

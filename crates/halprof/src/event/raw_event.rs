@@ -58,7 +58,7 @@ pub fn extra_term(term: &str) -> Option<Result<Extra, String>> {
 }
 
 /// The terms without a value of their own, beside those of extra registers.
-const PLAIN_TERMS: [&str; 8] = ["event", "umask", "cmask", "inv", "edge", "any", "eq", "counters"];
+const PLAIN_TERMS: [&str; 9] = ["config", "event", "umask", "cmask", "inv", "edge", "any", "eq", "counters"];
 
 /// Returns whether a text is the name of a term, and not that of an event.
 #[must_use]
@@ -81,16 +81,21 @@ pub fn of_config(text: &str) -> Option<Result<RawEvent, String>> {
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    let config = u64::from_str_radix(digits, 16).ok()? & !OF_COUNTING;
+    Some(of_bits(text, u64::from_str_radix(digits, 16).ok()?))
+}
+
+/// Returns the event of the bits that perf calls config.
+fn of_bits(text: &str, config: u64) -> Result<RawEvent, String> {
+    let config = config & !OF_COUNTING;
     if config & !CONFIG != 0 {
         let bit = (config & !CONFIG).trailing_zeros();
-        return Some(Err(format!("{text} sets bit {bit}, which is no part of an event")));
+        return Err(format!("{text} sets bit {bit}, which is no part of an event"));
     }
     let is_set = |bit: u32| config >> bit & 1 == 1;
     let byte = |shift: u32| u8::try_from(config >> shift & 0xFF).unwrap_or_default();
     let upper = u16::try_from(config >> 32 << 8).unwrap_or_default();
     let event = RawEvent::new().with_event(upper | u16::from(byte(0))).with_umask(byte(8).into()).with_cmask(byte(24));
-    Some(Ok(event.with_edge(is_set(18)).with_any(is_set(21)).with_inv(is_set(23))))
+    Ok(event.with_edge(is_set(18)).with_any(is_set(21)).with_inv(is_set(23)))
 }
 
 /// Parses the terms between the slashes. The counters of the event are those that it may take.
@@ -127,6 +132,7 @@ impl<'a> Parser<'a> {
             "event" => {
                 event.with_event(u16::try_from(number(name, value, RawEvent::MAX_EVENT.into())?).unwrap_or_default())
             }
+            "config" => of_bits(term, number(name, value, u64::MAX)?)?,
             "umask" => event.with_umask(u16::try_from(number(name, value, u16::MAX.into())?).unwrap_or_default()),
             "cmask" => event.with_cmask(byte(name, value)?),
             "inv" => event.with_inv(flag(name, value)?),
@@ -139,6 +145,10 @@ impl<'a> Parser<'a> {
                     return Err("counters=0 leaves the event no counter; bit n of the mask is counter n".to_owned());
                 }
                 *event
+            }
+            "period" => return Err("an interval stands behind the event: @100k".to_owned()),
+            "config1" => {
+                return Err("the second register has a term of its own: offcore_rsp, ldlat or frontend".to_owned());
             }
             "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
             other => {
@@ -160,7 +170,13 @@ impl<'a> Parser<'a> {
     /// Returns the event.
     fn finish(self) -> Result<Event, String> {
         let Self { seen, event, extra, counters } = self;
-        if !seen.contains(&"event") {
+        let is_whole = seen.contains(&"config");
+        if is_whole && seen.iter().any(|term| PLAIN_TERMS.iter().skip(1).take(7).any(|part| part == term)) {
+            return Err(
+                "config is the whole event, and event, umask, cmask, inv, edge and any are parts of it".to_owned()
+            );
+        }
+        if !is_whole && !seen.contains(&"event") {
             return Err("which event? It begins with event=".to_owned());
         }
         Ok(Event { counters, ..event_of(event, extra) })
@@ -247,6 +263,10 @@ mod tests {
             let event = event_of(of_config(text).unwrap().unwrap(), None);
             assert_eq!(Notation(event).to_string(), wanted, "{text}");
             assert_eq!(parse(text), Ok(event));
+            let term = text.replacen('r', "config=0x", 1);
+            assert_eq!(parse(&term), Ok(event), "{term}");
+            assert!(parse(&format!("{term},umask=1")).is_err() && parse(&format!("umask=1,{term}")).is_err());
+            assert_eq!(parse(&format!("{term},counters=1")), Ok(Event { counters: 1, ..event }));
         }
         for text in ["r", "c0", "r0x10", "rz", "r12345678901234567", "R00c0"] {
             assert!(of_config(text).is_none(), "{text}");
@@ -301,7 +321,7 @@ mod tests {
             ("event=1,frontend=0x1000000", "from 0 to 0xffffff"),
             ("event=1,frontend=1,ldlat=3", "one of offcore_rsp, ldlat and frontend"),
             ("event=1,offcore_rsp=1,offcore_rsp=2", "twice"),
-            ("event=1,config=0x4300c0", "none of"),
+            ("event=1,config=0x4300c0", "the whole event"),
             ("event=1,", "empty"),
         ] {
             let refused = parse(terms).unwrap_err().to_string();
