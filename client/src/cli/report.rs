@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use report::{CallOrder, Column};
 use thiserror::Error as ThisError;
@@ -82,7 +83,7 @@ EXAMPLES
 ";
 
 /// The columns by which samples are grouped without `--sort` and `--fields`.
-const DEFAULT_COLUMNS: [ColumnName; 3] = [ColumnName::Process, ColumnName::Module, ColumnName::Symbol];
+const DEFAULT_COLUMNS: [FieldName; 3] = [FieldName::Process, FieldName::Module, FieldName::Symbol];
 
 /// Maximum number of rows of each source or processor in text, without `--limit`.
 const DEFAULT_ROWS: usize = 40;
@@ -116,13 +117,13 @@ pub struct ReportArgs {
     /// --fields, or process,module,symbol]
     #[arg(
         long,
-        value_enum,
+        value_parser = grouping(),
         ignore_case = true,
         value_delimiter = ',',
         hide_possible_values = true,
         value_name = "A,B,..."
     )]
-    pub sort: Vec<ColumnName>,
+    pub sort: Vec<FieldName>,
     /// The columns to show, in this order: overhead, children, error, samples, events, and names as in --sort
     #[arg(
         long,
@@ -160,7 +161,7 @@ impl ReportArgs {
     /// # Errors
     /// If a name in `--fields` is none of them.
     pub fn columns(&self) -> Result<Vec<Column>, FieldError> {
-        let shown: Vec<ColumnName> = self.fields.iter().filter_map(|field| field.column()).collect();
+        let shown: Vec<FieldName> = self.fields.iter().copied().filter(|field| field.column().is_some()).collect();
         let names = match (&self.sort[..], &self.fields[..]) {
             ([], []) => &DEFAULT_COLUMNS[..],
             ([], _) => &shown,
@@ -169,11 +170,11 @@ impl ReportArgs {
                 None => sort,
             },
         };
-        let column = |name: &ColumnName| match name {
-            ColumnName::Symbol if self.names.inline => Column::InlinedSymbol,
-            name => Column::from(*name),
+        let column = |name: &FieldName| match name.column() {
+            Some(Column::Symbol) if self.names.inline => Some(Column::InlinedSymbol),
+            column => column,
         };
-        Ok(names.iter().map(column).collect())
+        Ok(names.iter().filter_map(column).collect())
     }
 
     /// Returns whether rows have the samples of the functions that they call.
@@ -193,7 +194,7 @@ impl ReportArgs {
         fields.extend(self.error.then_some(FieldName::Error));
         fields.push(FieldName::Samples);
         let sort = if self.sort.is_empty() { &DEFAULT_COLUMNS[..] } else { &self.sort };
-        fields.extend(sort.iter().map(|column| FieldName::from(*column)));
+        fields.extend(sort);
         fields
     }
 
@@ -264,41 +265,6 @@ impl From<CallGraph> for CallOrder {
     }
 }
 
-/// A column, as users type it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ColumnName {
-    /// Name and number of the process
-    #[value(aliases = ["comm", "pid"])]
-    Process,
-    /// The program or library
-    #[value(aliases = ["dso"])]
-    Module,
-    /// The function
-    #[value(aliases = ["sym"])]
-    Symbol,
-    /// The address
-    Address,
-    /// Number of the thread
-    #[value(aliases = ["tid"])]
-    Thread,
-    /// Number of the processor
-    #[value(aliases = ["cpu"])]
-    Processor,
-}
-
-impl From<ColumnName> for Column {
-    fn from(name: ColumnName) -> Self {
-        match name {
-            ColumnName::Process => Self::Process,
-            ColumnName::Module => Self::Module,
-            ColumnName::Symbol => Self::Symbol,
-            ColumnName::Address => Self::Address,
-            ColumnName::Thread => Self::Thread,
-            ColumnName::Processor => Self::Processor,
-        }
-    }
-}
-
 /// A column that `report` shows, as users type it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FieldName {
@@ -336,22 +302,24 @@ pub enum FieldName {
 
 impl FieldName {
     /// Returns the column, unless the field is a number.
-    fn column(self) -> Option<ColumnName> {
-        ColumnName::value_variants().iter().copied().find(|column| Self::from(*column) == self)
+    fn column(self) -> Option<Column> {
+        Some(match self {
+            Self::Process => Column::Process,
+            Self::Module => Column::Module,
+            Self::Symbol => Column::Symbol,
+            Self::Address => Column::Address,
+            Self::Thread => Column::Thread,
+            Self::Processor => Column::Processor,
+            Self::Children | Self::Overhead | Self::Error | Self::Samples | Self::Events => return None,
+        })
     }
 }
 
-impl From<ColumnName> for FieldName {
-    fn from(column: ColumnName) -> Self {
-        match column {
-            ColumnName::Process => Self::Process,
-            ColumnName::Module => Self::Module,
-            ColumnName::Symbol => Self::Symbol,
-            ColumnName::Address => Self::Address,
-            ColumnName::Thread => Self::Thread,
-            ColumnName::Processor => Self::Processor,
-        }
-    }
+/// Returns the parser of the columns by which samples are grouped.
+fn grouping() -> impl TypedValueParser<Value = FieldName> {
+    let columns = FieldName::value_variants().iter().filter(|field| field.column().is_some());
+    PossibleValuesParser::new(columns.filter_map(ValueEnum::to_possible_value))
+        .try_map(|name| FieldName::from_str(&name, true))
 }
 
 /// A name in `--fields` by which the samples are not grouped.
@@ -359,7 +327,7 @@ impl From<ColumnName> for FieldName {
 #[error("--fields has {}, but --sort has not", name(*.column))]
 pub struct FieldError {
     /// The column.
-    pub column: ColumnName,
+    pub column: FieldName,
 }
 
 impl UserError for FieldError {
@@ -373,7 +341,7 @@ impl UserError for FieldError {
 }
 
 /// Returns a column as users type it.
-fn name(column: ColumnName) -> String {
+fn name(column: FieldName) -> String {
     column.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
@@ -435,7 +403,7 @@ mod tests {
             assert_eq!(columns(line), (wanted, shown), "{line}");
         }
         let Ok(Verb::Report(args)) = parse("report --sort module --fields symbol,module") else { panic!() };
-        assert_eq!(args.columns().unwrap_err().column, ColumnName::Symbol);
+        assert_eq!(args.columns().unwrap_err().column, FieldName::Symbol);
     }
 
     #[test]
