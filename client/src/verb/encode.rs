@@ -24,7 +24,7 @@ pub enum EncodeError {
     #[error("this processor has no cores of the type {0}")]
     NoSuchCores(String),
     /// No cores have the event.
-    #[error("no event is called {given}{}", suggestions::did_you_mean(.near))]
+    #[error("no event is called {given}{}", suggestions::elsewhere(.given, .near))]
     UnknownEvent {
         /// The name, as the user typed it.
         given: String,
@@ -47,7 +47,8 @@ impl UserError for EncodeError {
     }
 
     fn remedy(&self) -> Option<String> {
-        None
+        let Self::UnknownEvent { given, .. } = self else { return None };
+        events::other_of_perf(given).map(|(_, who)| who.to_owned())
     }
 }
 

@@ -4,6 +4,7 @@ mod call_stacks;
 
 pub use self::call_stacks::explained;
 use halprof::Driver;
+use halprof::event::raw_event;
 use halprof::event::role::Role;
 use halprof::source::{SourceInfo, Sources};
 use halprof::text::processors;
@@ -82,6 +83,9 @@ pub fn events(args: &RecordArgs, context: &mut Context, connection: &Driver) -> 
         for event in &events {
             context.warn(&default_line(event, sources, connection)?)?;
         }
+    }
+    for note in events.iter().filter_map(|request| raw_event::note(request.event)) {
+        context.warn(&format!("note: {note}"))?;
     }
     if args.stacks.graph().is_some() && events.iter().all(is_precise) {
         return Err(EventError::NothingInterrupts.into());

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use halprof::counting::EventNames;
+use halprof::event::raw_event;
 use halprof::event::role::Role;
 use halprof::{Driver, Refusal};
 use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
@@ -95,6 +96,9 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         labelled_events(args.events.iter().map(|list| &list.0), &processors, &connection)?
     };
+    for note in own.iter().filter_map(|request| raw_event::note(request.event)) {
+        context.warn(&format!("note: {note}"))?;
+    }
     let mut refused = Refused::default();
     let mut requested = own.clone();
     let metrics = Metrics::new(&args.metrics, &mut requested, &processors, &refused, &connection, system)?;

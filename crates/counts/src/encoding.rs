@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use events::import::Imported;
 use events::{CoreTable, Counters, Event, Generic, Target};
-use halprof::event::raw_event::{Notation, term_of};
+use halprof::event::raw_event::{self, Notation, term_of};
 use halprof::event::vendor_event::{self, CannotCount};
 use halprof::event::{EventName, SourceName, event_cache};
 use halprof::source::is_named;
@@ -309,7 +309,9 @@ impl<C: Cpuid> Core<'_, C> {
     fn of_encoded<E>(&self, event: protocol::Event, hal: &Hal<E>) -> CoreEncoding {
         let encoding = self.of_source(Source(event.source), &Notation(event).to_string(), hal);
         let (extra, error) = registered(event, hal);
-        CoreEncoding { extra, error: encoding.error.or(error), ..encoding }
+        let error = encoding.error.or(error);
+        let note = encoding.note.or_else(|| raw_event::note(event).filter(|_| error.is_none()));
+        CoreEncoding { extra, error, note, ..encoding }
     }
 
     fn of_source<E>(&self, source: Source, name: &str, hal: &Hal<E>) -> CoreEncoding {

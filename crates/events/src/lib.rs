@@ -31,6 +31,7 @@ pub mod import;
 mod lookup;
 pub mod metric;
 pub mod pack;
+mod perf;
 pub mod row;
 mod similar;
 
@@ -39,7 +40,8 @@ pub use errata::errata;
 pub use event::{Counters, Encoding, Event, EventExtra, Precision, Register};
 pub use generic::{Generic, GenericError, Target};
 pub use identity::{CoreType, Identity, Vendor};
-pub use lookup::{CoreTable, LookupError, core_tables, table, tables};
+pub use lookup::{CoreTable, LookupError, core_tables, maker, table, tables};
+pub use perf::other_of_perf;
 pub use similar::nearest;
 
 /// Returns the size of the tables in the program, in bytes.

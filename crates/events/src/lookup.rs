@@ -46,6 +46,13 @@ pub fn tables() -> impl Iterator<Item = Table> {
     Table::all()
 }
 
+/// Returns the maker of processors that have an event of this name: Intel or AMD; `None` if none has.
+#[must_use]
+pub fn maker(name: &str) -> Option<&'static str> {
+    let table = tables().find(|table| table.find(name).is_some())?;
+    Some(if table.name().starts_with("amd") { "AMD" } else { "Intel" })
+}
+
 /// Returns the tables of a processor: one, or on a hybrid one for each kind of cores, P cores first. Empty if no table
 /// is for it.
 #[must_use]

@@ -6,11 +6,14 @@ const LEAST: f64 = 0.8;
 /// The least similarity of a name that was meant and misspelled.
 const MISSPELLED: f64 = 0.96;
 
+/// The least similarity of two spellings of a word.
+const ALIKE: f64 = 0.9;
+
 /// Share of a name's words that are wanted, in the similarity by words.
 const WEIGHT_OF_REST: f64 = 0.25;
 
 /// What users call an event whose names have other words: the words, and the names in the order of preference.
-const CONCEPTS: [(&[&str], &[&str]); 6] = [
+const CONCEPTS: [(&[&str], &[&str]); 13] = [
     (&["instruction"], &["instructions", "TotalIssues", "INST_RETIRED.ANY", "RETIRED_INSTRUCTIONS"]),
     (&["cycle"], &["cycles", "TotalCycles", "CPU_CLK_UNHALTED.THREAD", "CYCLES_NOT_IN_HALT"]),
     (&["clock"], &["cycles", "TotalCycles", "CPU_CLK_UNHALTED.THREAD", "CYCLES_NOT_IN_HALT"]),
@@ -25,6 +28,23 @@ const CONCEPTS: [(&[&str], &[&str]); 6] = [
     ),
     (&["llc", "miss"], &["cache-misses", "LLCMisses", "CacheMisses", "LONGEST_LAT_CACHE.MISS"]),
     (&["time"], &["cpu-clock", "Time"]),
+    // Names of one maker, for the processors of the other.
+    (&["mem", "load", "l3", "miss"], &LOADS_FROM_MEMORY),
+    (&["mem", "load", "uop", "l3", "miss"], &LOADS_FROM_MEMORY),
+    (&["clk", "unhalted", "thread"], &["cycles", "CYCLES_NOT_IN_HALT"]),
+    (&["cycle", "not", "in", "halt"], &["cycles", "CPU_CLK_UNHALTED.THREAD"]),
+    (&["inst", "branch"], &["branches", "RETIRED_BRANCH_INSTRUCTIONS", "BR_INST_RETIRED.ALL_BRANCHES"]),
+    (&["misp", "branch"], &["branch-misses", "RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED"]),
+    (&["longest", "lat", "cache", "miss"], &["cache-misses"]),
+];
+
+/// Loads that no cache served: by Intel's names, and the fills of AMD's L1 data cache from memory.
+const LOADS_FROM_MEMORY: [&str; 5] = [
+    "MEM_LOAD_RETIRED.L3_MISS",
+    "MEM_LOAD_UOPS_RETIRED.L3_MISS",
+    "DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR",
+    "LS_DMND_FILLS_FROM_SYS.DRAM_IO_NEAR",
+    "cache-misses",
 ];
 
 /// Words that do not narrow what a user looks for.
@@ -46,9 +66,11 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone, m
     found.extend(misspelled.first().map(|(_, name)| (*name).to_owned()));
     let narrow: Vec<&String> = wanted_words.iter().filter(|word| !NEUTRAL.contains(&word.as_str())).collect();
     for (concept, preferred) in CONCEPTS {
+        // The words of one event are alike only if they are the same.
+        let least = if concept.len() > 2 { 1.0 } else { ALIKE };
         let is_it = !narrow.is_empty()
             && narrow.len() == concept.len()
-            && concept.iter().all(|word| narrow.iter().any(|narrow| similar_words(narrow, word) >= 0.9));
+            && concept.iter().all(|word| narrow.iter().any(|narrow| similar_words(narrow, word) >= least));
         if is_it {
             for name in preferred.iter().filter(|name| names.clone().any(|known| known == **name)) {
                 if !found.iter().any(|known| known == name) {
@@ -94,7 +116,6 @@ fn small(number: usize) -> f64 {
 fn similar_words(one: &str, other: &str) -> f64 {
     const SHORTEST: usize = 3;
     const ABBREVIATED: f64 = 0.95;
-    const ALIKE: f64 = 0.9;
     if one == other {
         return 1.0;
     }

@@ -343,6 +343,8 @@ fn split_modes(text: &str) -> (&str, Option<&str>) {
     let end = split_prefix(text).and_then(|(_, prefix, rest)| Some(prefix.len() + rest.find('/')? + 1));
     let behind = end.map(|end| text.split_at(end));
     match behind {
+        // Tracepoints have a colon in their names.
+        None if events::other_of_perf(text).is_some() => (text, None),
         Some((source, "")) => (source, None),
         Some((source, letters)) => (source, Some(letters.strip_prefix(':').unwrap_or(letters))),
         // Some names of Intel's have colons and equals signs.

@@ -28,7 +28,7 @@ pub const BRANCHES_NAME: &str = "Branches";
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// No source has this name.
-    #[error("no source is called {given}{}", suggestions::did_you_mean(.near))]
+    #[error("no source is called {given}{}", suggestions::elsewhere(.given, .near))]
     Unknown {
         /// The name, as the user typed it.
         given: String,
@@ -65,7 +65,7 @@ impl SourceError {
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::Unknown { .. } => ".\\client list --all",
+            Self::Unknown { given, .. } => events::other_of_perf(given).map_or(".\\client list --all", |(_, who)| who),
             Self::OtherInterface { .. } => ".\\client list   (lists what is supported)",
         };
         Some(text.to_owned())

@@ -31,7 +31,7 @@ const LINE: usize = 80;
 
 /// No event has a name that matches.
 #[derive(Debug, ThisError)]
-#[error("no event of this processor matches {pattern}{}", suggestions::did_you_mean(.near))]
+#[error("no event of this processor matches {pattern}{}", suggestions::elsewhere(.pattern, .near))]
 struct NoMatch {
     pattern: String,
     near: Vec<String>,

@@ -241,8 +241,8 @@ fn an_unknown_name_has_suggestions_by_word_and_by_spelling() {
         (
             "core2-6420",
             "INST_RETIRED.ANY",
-            "error: no event is called INST_RETIRED.ANY; did you mean: instructions, TotalIssues?\n  \
-             because: no table has the events of this processor",
+            "error: no event is called INST_RETIRED.ANY: some of Intel's processors have it; did you mean: \
+             instructions, TotalIssues?\n  because: no table has the events of this processor",
         ),
         ("zen-1800x", "cpu_core/cycles/", "error: this processor has no cores of the type cpu_core"),
     ] {

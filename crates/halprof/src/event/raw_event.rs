@@ -98,6 +98,16 @@ fn of_bits(text: &str, config: u64) -> Result<RawEvent, String> {
     Ok(event.with_edge(is_set(18)).with_any(is_set(21)).with_inv(is_set(23)))
 }
 
+/// Returns a note on an event whose number has more than 8 bits, as a value of a register has that begins with the unit
+/// mask.
+#[must_use]
+pub fn note(event: Event) -> Option<String> {
+    let raw = Source(event.source).raw().filter(|raw| raw.event() > 0xFF && raw.umask() == 0)?;
+    let [upper, lower] = raw.event().to_be_bytes();
+    let number = raw.event();
+    Some(format!("number {number:#x} is not perf's r{number:x}, which is cpu/event={lower:#04x},umask={upper:#04x}/"))
+}
+
 /// Parses the terms between the slashes. The counters of the event are those that it may take.
 ///
 /// # Errors
@@ -273,6 +283,14 @@ mod tests {
         }
         let error = of_config("r800c0").unwrap().unwrap_err();
         assert_eq!(error, "r800c0 sets bit 19, which is no part of an event");
+    }
+
+    #[test]
+    fn a_number_that_looks_like_a_register_value_has_a_note() {
+        let note = |terms: &str| note(parse(terms).unwrap());
+        let wanted = "number 0x1c2 is not perf's r1c2, which is cpu/event=0xc2,umask=0x01/";
+        assert_eq!(note("event=0x1c2"), Some(wanted.to_owned()));
+        assert_eq!([note("event=0xc2,umask=1"), note("event=0x1c2,umask=1"), note("r1c2")], [None, None, None]);
     }
 
     #[test]

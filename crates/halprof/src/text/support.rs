@@ -43,7 +43,9 @@ pub fn sentence(number: u32) -> String {
         Some(Support::NoMemory) => "the driver had no memory for the counters' state when it started",
         Some(Support::NotOnThisFamily) => "processors of this family have no such event, or not in their cores",
         Some(Support::NoRawEvents) => "the profile interface of this machine does not support raw events",
-        Some(Support::NoSuchEvent) => "events of this processor have numbers below 0x100",
+        Some(Support::NoSuchEvent) => {
+            "events of this processor have numbers below 0x100; perf's r1c2 is cpu/event=0xc2,umask=0x01/"
+        }
         Some(Support::ModelNotKnown) => "this model is not known, and the event may have another number there",
         Some(Support::NoSecondUnitMask) => "unit masks of this processor have 8 bits (CPUID leaf 0x23, EBX[0])",
         Some(Support::NoEquality) => "this processor does not compare for equality (CPUID leaf 0x23, EBX[1])",
