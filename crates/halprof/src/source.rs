@@ -421,7 +421,7 @@ mod tests {
             let wanted = text.parse().unwrap();
             Sources::new(&sources()).suggestions(&wanted)
         };
-        assert_eq!(near("BranchInstruction"), ["BranchInstructions", "BranchMispredictions"]);
+        assert_eq!(near("BranchInstruction"), ["BranchInstructions"]);
         assert_eq!(near("branch"), ["BranchInstructions", "BranchMispredictions"]);
         assert_eq!(near("ProfileTotalIsues").first().map(String::as_str), Some("TotalIssues"));
         assert!(near("xyzzy").is_empty() && near("77").is_empty());
