@@ -45,7 +45,7 @@ pub struct Group {
     pub session: u64,
     /// Handle of the session. `None` if it is detached.
     pub owner: Option<ClientId>,
-    /// Number of events of the session, at most [`MAX_GROUP`].
+    /// Number of events of the session, at most [`MAX_GROUP`](protocol::MAX_GROUP).
     pub events: u8,
     /// Number of events that have a counter on the processor.
     pub members: u8,
