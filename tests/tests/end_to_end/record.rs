@@ -91,8 +91,7 @@ fn the_client_reports_exports_and_draws_its_recording() {
         lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
     }
     lab.run_in_real_time().unwrap();
-    let recorded =
-        ["record", "-e", "TotalIssues@4M", "-F", "500", "-o", "C:\\halprof.rec", "--", "cmd", "/c", "exit 3"];
+    let recorded = ["record", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec", "--", "cmd", "/c", "exit 3"];
     assert_eq!(lab.client(&recorded).unwrap().code, 3, "the command's own code");
     let all = ["record", "-a", "--duration", "0.5s", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
     lab.client(&all).unwrap().success().unwrap();
