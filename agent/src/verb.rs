@@ -150,7 +150,8 @@ pub fn run(verb: &AgentVerb, context: &mut Context) -> Result<i32, Error> {
         AgentVerb::Check(args) => {
             let config = check(&args.config)?;
             protection::check_imports(&config, &context.cache)?;
-            for warning in warnings::of(&config) {
+            let imported = context.cache.load()?;
+            for warning in warnings::of(&config, &counting::event_lists(&config)?, imported.as_ref()) {
                 context.warn(&format!("warning: {warning}"))?;
             }
             context.say(&format!("{} is in order", args.config.display()))?;

@@ -227,6 +227,14 @@ fn what_is_in_order_and_probably_not_meant_is_a_warning() {
 }
 
 #[test]
+fn a_misspelt_event_is_a_warning() {
+    let (_folder, path) = configuration("[counting]\nevents = [\"cycles,TotalIsues:u\"]\n[prometheus]\n");
+    let ran = check(&path);
+    assert!(ran.err.starts_with("warning: for this processor, no event is called TotalIsues"), "{}", ran.err);
+    assert_eq!((ran.err.lines().count(), ran.outcome.unwrap()), (1, 0));
+}
+
+#[test]
 fn a_copy_that_still_runs_is_replaced_and_removed_by_a_later_command() {
     let machine = Machine::new();
     machine.install().outcome.unwrap();

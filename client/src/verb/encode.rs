@@ -1,56 +1,16 @@
 //! `encode`: shows how an event is encoded on each kind of cores of a processor.
 
-use events::CoreTable;
-use events::import::Imported;
-use halprof::event::{EventName, SourceName, suggestions, vendor_event};
 use halprof::text::processors::ranges;
-use pmu::Cpuid;
 use serde::Serialize;
 
 use crate::cli::EncodeArgs;
 use crate::machine::dump;
-use counts::cpuid;
-use counts::encoding::{CoreEncoding, CounterName, encode};
+use counts::encoding::{CoreEncoding, CounterName};
+use counts::{cpuid, known_event};
 use terminal::context::Context;
 use terminal::document::Document;
 use terminal::format::properties;
-use user_error::exit::Exit;
-use user_error::{Error, UserError};
-
-/// No cores of a processor have an event.
-#[derive(Debug, thiserror::Error)]
-pub enum EncodeError {
-    /// The processor has no cores of this type.
-    #[error("this processor has no cores of the type {0}")]
-    NoSuchCores(String),
-    /// No cores have the event.
-    #[error("no event is called {given}{}", suggestions::elsewhere(.given, .near))]
-    UnknownEvent {
-        /// The name, as the user typed it.
-        given: String,
-        /// The most similar names, best first.
-        near: Vec<String>,
-        /// Why it is not found.
-        #[source]
-        cause: NotFound,
-    },
-}
-
-/// Why an event is not found.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct NotFound(String);
-
-impl UserError for EncodeError {
-    fn exit(&self) -> Exit {
-        Exit::UnknownSource
-    }
-
-    fn remedy(&self) -> Option<String> {
-        let Self::UnknownEvent { given, .. } = self else { return None };
-        events::other_of_perf(given).map(|(_, who)| who.to_owned())
-    }
-}
+use user_error::Error;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -67,45 +27,14 @@ pub fn run(args: &EncodeArgs, context: &mut Context) -> Result<(), Error> {
     let imported = context.cache.load()?;
     let imported = imported.as_ref();
     let cores = match &args.cpuid {
-        Some(path) => on(event, &cpuid::of_dump(&dump::read(path, context.input)?), imported)?,
-        None => on(event, &cpuid::this_processor(), imported)?,
+        Some(path) => known_event::encode(event, &cpuid::of_dump(&dump::read(path, context.input)?), imported)?,
+        None => known_event::encode(event, &cpuid::this_processor(), imported)?,
     };
     if args.format.json {
         return context.json(&Encodings { cores });
     }
     let texts: Vec<String> = cores.iter().map(text).collect();
     context.say(&texts.join("\n\n"))
-}
-
-fn on(event: &EventName, cpu: &impl Cpuid, imported: Option<&Imported>) -> Result<Vec<CoreEncoding>, Error> {
-    let identity = cpuid::vendor_identity(cpu);
-    let cores = encode(event, cpu, &vendor_event::tables(identity, None), imported)?;
-    let Some(first) = cores.first() else {
-        let core_type = pmu::CoreType::from_number(event.source.core_type());
-        return Err(EncodeError::NoSuchCores(core_type.map_or("cpu", pmu::CoreType::name).to_owned()).into());
-    };
-    // An event without a select is known if it is a source of the HAL.
-    let is_known = |core: &CoreEncoding| core.select.is_some() || core.note.is_some();
-    match event.source.source() {
-        SourceName::Name(given) if !cores.iter().any(is_known) && events::Generic::from_name(given).is_none() => {
-            let core_type = pmu::CoreType::from_number(event.source.core_type());
-            let near = near(given, cpu, &vendor_event::tables(identity, core_type));
-            let cause = NotFound(first.error.clone().unwrap_or_default());
-            Err(EncodeError::UnknownEvent { given: given.clone(), near, cause }.into())
-        }
-        _ => Ok(cores),
-    }
-}
-
-fn near(given: &str, cpu: &impl Cpuid, tables: &[CoreTable]) -> Vec<String> {
-    let sources: Vec<&str> = pmu::Hal::new(cpu, 1).map_or_else(
-        |_| Vec::new(),
-        |hal| {
-            let supported = hal.source_list().filter(|source| source.support == pmu::Support::Supported);
-            supported.map(|source| source.source.name).collect()
-        },
-    );
-    suggestions::near(given, &sources, tables)
 }
 
 fn text(core: &CoreEncoding) -> String {

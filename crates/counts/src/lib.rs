@@ -6,6 +6,7 @@ pub mod disturbance;
 pub mod encoding;
 mod event_count;
 pub mod event_list;
+pub mod known_event;
 pub mod movement;
 pub mod names;
 pub mod processor_identity;
