@@ -301,7 +301,7 @@ impl Installation<'_> {
         let registered = self.system.register_agent(&self.program.path, arguments);
         registered.map_err(|cause| AgentError::Service { action: "create", cause })?;
         *step = Step::Start;
-        Ok(self.system.start_agent().map_err(|cause| AgentError::Service { action: "start", cause })?)
+        Ok(begin(self.system)?)
     }
 
     /// Undoes the steps. It goes on after a failure, and returns the first one.
@@ -326,7 +326,7 @@ impl Installation<'_> {
     fn start_again(&self) -> Result<(), Error> {
         let still_runs = || matches!(self.system.agent(), Ok(Some(now)) if now.runs);
         if self.before.as_ref().is_some_and(|before| before.runs) && !still_runs() {
-            self.system.start_agent().map_err(|cause| AgentError::Service { action: "start", cause })?;
+            begin(self.system)?;
         }
         Ok(())
     }
@@ -361,17 +361,22 @@ fn service(system: &dyn System) -> Result<Option<AgentService>, AgentError> {
     system.agent().map_err(|cause| AgentError::Service { action: "query", cause })
 }
 
-/// Starts the service. Repeating it has the same result.
+/// Starts the service, if it does not run.
+fn begin(system: &dyn System) -> Result<(), AgentError> {
+    system.start_agent().map_err(|cause| AgentError::Service { action: "start", cause })
+}
+
+/// Starts the service, and tells it. Repeating it has the same result.
 fn start(context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
     if service(system)?.ok_or(AgentError::NotInstalled)?.runs {
         return context.say(&format!("service {AGENT} runs already"));
     }
-    system.start_agent().map_err(|cause| AgentError::Service { action: "start", cause })?;
+    begin(system)?;
     context.say(&format!("service {AGENT} started"))
 }
 
-/// Stops the service. Repeating it has the same result.
+/// Stops the service, and tells it. Repeating it has the same result.
 fn stop_service(context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
     if !service(system)?.ok_or(AgentError::NotInstalled)?.runs {
