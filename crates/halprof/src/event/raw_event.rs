@@ -181,7 +181,8 @@ impl<'a> Parser<'a> {
     fn finish(self) -> Result<Event, String> {
         let Self { seen, event, extra, counters } = self;
         let is_whole = seen.contains(&"config");
-        if is_whole && seen.iter().any(|term| PLAIN_TERMS.iter().skip(1).take(7).any(|part| part == term)) {
+        let [_, parts @ .., _] = PLAIN_TERMS;
+        if is_whole && seen.iter().any(|term| parts.contains(term)) {
             return Err(
                 "config is the whole event, and event, umask, cmask, inv, edge and any are parts of it".to_owned()
             );
