@@ -1,4 +1,4 @@
-//! The recording that is read. What reads it is compiled once, and not for each kind of file.
+//! The recording that is read. It is one type for every kind of file, so its readers are compiled only once.
 
 use std::io::{Read, Seek};
 
