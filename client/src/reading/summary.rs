@@ -1,6 +1,7 @@
 //! Summary of a source in a report: how it was sampled, how often, and what was lost.
 
 use std::cmp::Reverse;
+use std::ops::Add;
 
 use pmu::Source;
 use protocol::BRANCHES;
@@ -119,7 +120,7 @@ fn lost(source: &SourceAggregate) -> String {
 
 /// Formats number and duration of the pauses. Their share is unknown if the recording is incomplete.
 fn paused(source: &SourceAggregate, pauses: u64) -> String {
-    let time: f64 = source.loss_stats.iter().map(|one| one.paused_seconds).sum();
+    let time: f64 = source.loss_stats.iter().map(|one| one.paused_seconds).fold(0.0, Add::add); // an empty sum is -0.0
     let times = format!("{}, {time:.3} s in all", counted(pauses, "time"));
     match source.paused_share {
         Some(share) if pauses == 0 => format!("{} of the time", percent(share)),
