@@ -42,6 +42,7 @@ impl Connected {
         self.requested.truncate(self.own);
         let (names, all) = (&config.counting.metrics, &ProcessorSet::EMPTY);
         self.metrics = Metrics::new(names, &mut self.requested, all, &self.refused, &self.driver, system)?;
+        self.metrics.check(&self.requested)?;
         self.names = EventNames::of(&self.requested, self.driver.sources()?);
         Ok(())
     }

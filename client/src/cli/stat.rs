@@ -28,6 +28,9 @@ EVENTS
   branch-misses, cache-references, cache-misses, ref-cycles, cpu-clock. On a
   hybrid a maker's name counts on each core type that has it. .\\client encode
   EVENT shows registers and counters, and why the driver refuses an event.
+  An event that this machine does not count is <not supported>, with the reason
+  below the table; the others are counted, and COMMAND runs in any case. --strict
+  refuses instead. .\\client query cycles shows what such a name stands for.
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
     cpu/event=0xB7,umask=0x01,offcore_rsp=0x10001/ also frontend=0x15
@@ -70,10 +73,15 @@ CSV
   [CPUn,]count,unit,event,running_ns,percent_running,metric,metric_unit
   One line per event, similar to `perf stat -x,`; CPUn with --per-cpu. The unit
   is empty. The percentage is below 100.00 if the event took turns with others.
-  The name of an event with commas is quoted. With -I the seconds since the
-  start come first. Other sets have two fields: name and number of processors.
+  A count can be <not supported>, as in perf. Names with commas are quoted.
+  With -I the seconds since the start come first. Sets other than processors have
+  two fields: name and number of processors.
   Lines of metrics have no count; the unit of one without a value is the reason.
   With -r the error follows the event. --metric-only: metric,metric_unit,event.
+
+TIMES
+  User and system time are those of COMMAND's own process, without those of the
+  processes that it starts.
 
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see .\\client --help.
@@ -149,6 +157,9 @@ pub struct StatArgs {
     /// As --csv, with another character between the fields; \t is a tab
     #[arg(short = 'x', long = "field-separator", value_name = "CHAR", value_parser = separator)]
     pub separator: Option<u8>,
+    /// Count all events or refuse, instead of <not supported> for those that this machine does not count
+    #[arg(long)]
+    pub strict: bool,
     /// Write the counts to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -252,7 +252,7 @@ fn summary(diagnosis: &Diagnosis) -> String {
             0 => "no event can be counted".to_owned(),
             number => format!("CPUID promises {number} counters, and none of them counts"),
         };
-        return format!("Time is served by a timer; {counted}.\n\n{unavailable}");
+        return format!("Time is served by a timer; {counted}.\n\n{}", unavailable.paragraph());
     }
     let usable = diagnosis.sources.iter().filter(|source| source.supported).count();
     let mut all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());

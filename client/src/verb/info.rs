@@ -20,7 +20,7 @@ use counts::totals::Totals;
 use system::connection;
 use terminal::context::Context;
 use terminal::document::Document;
-use terminal::format::{grouped, properties, text};
+use terminal::format::{grouped, properties};
 use user_error::Error;
 use user_error::reason;
 
@@ -106,8 +106,7 @@ impl Info {
             hypervisor_number: reply.hypervisor,
             counters_reserved: reply.reserved == RESERVED,
             reservation_refused: (reply.reserved > RESERVED).then(|| NtStatus::new(reply.reserved).to_string()),
-            unavailable: Unavailable::of_emulator(&reply.hypervisor_vendor)
-                .or_else(|| Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor))),
+            unavailable: Unavailable::of_machine(reply),
             errata: errata::all(reply),
             workarounds: workarounds::all(Workarounds::from_bits(reply.workarounds)),
             includes_smm: match reply.smm {
@@ -178,7 +177,7 @@ fn text_of(info: &Info) -> String {
     }
     if let Some(unavailable) = &info.unavailable {
         // Writing to a `String` cannot fail.
-        let _ = write!(text, "\n\n{unavailable}");
+        let _ = write!(text, "\n\n{}", unavailable.paragraph());
     }
     text
 }

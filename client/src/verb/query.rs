@@ -20,6 +20,7 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;
     let found = one(&args.source, &connection)?;
     let Event { source: number, core_type, .. } = found.event;
+    let stands_for = Some(connection.sources()?.name_of(&found.event)).filter(|name| *name != found.name);
     let source = SourceInfo { name: found.name, ..SourceInfo::from(&connection.source(number, core_type)?) };
     let mut source = source.with_errata(&connection.info()?, core_type);
     if core_type == 0 {
@@ -36,6 +37,8 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         1 => "on 1 processor".to_owned(),
         number => format!("on {number} processors"),
     };
+    // A timer counts alike on all processors; for others the table has these rows.
+    let is_timer = source.counters.is_empty() && source.support == 0;
     let mut rows = vec![
         (
             "Id",
@@ -47,12 +50,13 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         ("Min", source.minimum.to_string()),
         ("Max", source.maximum.to_string()),
         ("Select", source.select),
-        ("Counters", counters(&source.counters, source.unlisted)),
+        ("Counters", counters(&source.counters, source.unlisted, is_timer)),
         ("Precise", precise(&source.precise_counters)),
         ("Running", running),
     ];
-    // A timer counts alike on all processors; for others the table has these rows.
-    let is_timer = source.counters.is_empty() && source.support == 0;
+    if let Some(name) = stands_for {
+        rows.insert(2, ("Stands for", name));
+    }
     if !core_types.is_empty() && !is_timer {
         rows.retain(|(name, _)| !["Supported", "Counters", "Precise"].contains(name));
     }
@@ -63,9 +67,10 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     if core_types.is_empty() || is_timer { Ok(()) } else { context.say(&format!("\n{core_types}")) }
 }
 
-fn counters(numbers: &[u32], unlisted: bool) -> String {
+fn counters(numbers: &[u32], unlisted: bool, is_timer: bool) -> String {
     match numbers {
-        [] => "none: it is measured time".to_owned(),
+        [] if is_timer => "none: it is measured time".to_owned(),
+        [] => "none".to_owned(),
         numbers if unlisted => {
             format!("any of {}, but unlisted: it may count nothing on some", ranges(numbers.iter().copied()))
         }

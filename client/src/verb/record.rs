@@ -21,7 +21,7 @@ use recorder::sampled_event::{RequestedEvent, TIME_UNITS};
 use recorder::sampling::{self, Outcome, SamplingPlan, is_precise};
 use system::connection;
 use terminal::context::Context;
-use terminal::format::{bytes, grouped, seconds, text};
+use terminal::format::{bytes, grouped, seconds};
 use user_error::Error;
 use user_error::event_error::EventError;
 
@@ -120,11 +120,10 @@ fn requested(args: &RecordArgs, connection: &Driver) -> Result<Vec<RequestedEven
 /// Returns the line that says what is sampled if the user named no event.
 fn default_line(event: &EventRequest, sources: &Sources, connection: &Driver) -> Result<String, Error> {
     if !is_time(event) {
-        let (name, frequency) = (sources.name_of(&event.event), grouped(event.frequency.into()));
+        let (name, frequency) = (sources.word_of(&event.event), grouped(event.frequency.into()));
         return Ok(format!("[ sampling {name}, about {frequency} samples a second on each CPU ]"));
     }
-    let info = connection.info()?;
-    let unavailable = Unavailable::of(info.interface, info.reason, info.hypervisor, &text(&info.vendor));
+    let unavailable = Unavailable::of_machine(&connection.info()?);
     let reason = unavailable.map_or("this machine has no counter of cycles or instructions", |reason| reason.what);
     let frequency = grouped((TIME_UNITS / event.interval.max(1)).into());
     Ok(format!("[ sampling by time, {frequency} times a second on each CPU at most:\n  {reason} ]"))

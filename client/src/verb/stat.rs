@@ -5,6 +5,7 @@ mod csv;
 mod measure;
 mod repeated;
 mod text;
+mod unsupported;
 
 use std::fs::File;
 use std::io::Write;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use halprof::counting::EventNames;
 use halprof::event::raw_event;
 use halprof::event::role::Role;
+use halprof::source::SourceInfo;
 use halprof::{Driver, Refusal};
 use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
 use serde::Serialize;
@@ -22,8 +24,9 @@ use crate::cli::{FailAbove, StatArgs};
 use crate::verb::diff;
 use crate::verb::diff::SavedStat;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
+use counts::event_list::EventList;
 use counts::movement::scope_note;
-use counts::requested_metrics::{MetricValue, Metrics, Refused};
+use counts::requested_metrics::{MetricValue, Metrics, Refused, concerns};
 use counts::requests::labelled_events;
 use counts::{EventCount, by_event, mark_notes};
 use measure::{Measured, Plan};
@@ -32,8 +35,8 @@ use repeated::Spread;
 use system::connection;
 use terminal::context::Context;
 use terminal::document::{Document, write_json, write_json_line};
+use unsupported::Unsupported;
 use user_error::Error;
-use user_error::event_error::EventError;
 use user_error::exit::Exit;
 use user_error::output_error::OutputError;
 
@@ -42,6 +45,9 @@ pub use {blocks::TopologyError, measure::MeasureError};
 
 /// Roles of the events that are counted without `-e`, in this order.
 const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branches, Role::BranchMisses];
+
+/// The same by their generic names, of which the reasons tell if the machine has none of them.
+const DEFAULT_NAMES: &str = "cycles,instructions,branches,branch-misses";
 
 /// All that was counted.
 #[derive(Serialize)]
@@ -53,8 +59,17 @@ pub struct Stat {
     /// The time of each run, if they were repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     elapsed: Option<Spread<f64>>,
+    /// Time of the command's own process in user mode; absent without a command, and if it was repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_seconds: Option<f64>,
+    /// The same in kernel mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_seconds: Option<f64>,
     processors: Vec<u32>,
     events: Vec<Counted>,
+    /// The events that the machine does not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unsupported: Vec<Unsupported>,
     /// What the counts of different events do not have in common: VMware.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope_note: Option<&'static str>,
@@ -78,6 +93,8 @@ pub struct Interval {
     time_seconds: f64,
     events: Vec<Counted>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    unsupported: Vec<Unsupported>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     metrics: Vec<MetricValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<Vec<Block>>,
@@ -91,17 +108,26 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = connection::open(system)?;
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
-    let (own, labels) = if args.counts_defaults() {
-        (default_events(&connection)?, Vec::new())
-    } else {
-        labelled_events(args.events.iter().map(|list| &list.0), &processors, &connection)?
-    };
+    let mut unsupported: Vec<Unsupported> = Vec::new();
+    let mut own = if args.counts_defaults() { default_events(&connection)? } else { Vec::new() };
+    let mut labels = vec![None; own.len()];
+    if own.is_empty() {
+        let defaults: Option<EventList> = args.counts_defaults().then(|| DEFAULT_NAMES.parse().ok()).flatten();
+        let lists = args.events.iter().map(|list| &list.0).chain(&defaults);
+        (own, labels) = labelled_events(lists, &processors, &connection, |name, error| {
+            unsupported.push(Unsupported::of(name, error, args.strict)?);
+            Ok(())
+        })?;
+    }
     for note in own.iter().filter_map(|request| raw_event::note(request.event)) {
         context.warn(&format!("note: {note}"))?;
     }
     let mut refused = Refused::default();
     let mut requested = own.clone();
     let metrics = Metrics::new(&args.metrics, &mut requested, &processors, &refused, &connection, system)?;
+    if args.strict {
+        metrics.check(&requested)?;
+    }
     let sets = sets(&args.aggregation, &processors, &connection, system)?;
     // The file is created before the command runs, so an error is reported early.
     let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
@@ -111,24 +137,31 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
     let plan = Plan { args, connection: &connection, system, header };
     let info = connection.info()?;
-    let mut printer =
-        Printer { args, info, metrics, sets, labels, names: EventNames::default(), groups: Vec::new(), shown: 0 };
+    let (names, groups, words) = Default::default();
+    let mut printer = Printer { args, info, metrics, sets, labels, unsupported, names, groups, words, shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
         let begun = plan.begin(&mut requested, |refusal, requested| {
-            if args.counts_defaults() {
-                return Ok(omit_default(refusal, requested));
+            if args.counts_defaults() && omit_default(refusal, &mut own) {
+                requested.clone_from(&own);
+                return Ok(true);
             }
             let of_metrics = requested.get(own.len()..).unwrap_or_default();
-            if !refused.add(refusal, of_metrics) {
-                return Ok(false);
+            let mut is_known = refused.add(refusal, of_metrics);
+            while let Some(index) = own.iter().position(|event| !args.strict && concerns(refusal, event)) {
+                let (event, label) = (own.remove(index), printer.labels.remove(index));
+                let name = label.map_or_else(|| Ok(connection.sources()?.label(&event)), Ok::<_, Error>)?;
+                printer.unsupported.push(Unsupported::refused(name, refusal));
+                is_known = true;
             }
             requested.clone_from(&own);
             printer.metrics = Metrics::new(&args.metrics, requested, &processors, &refused, &connection, system)?;
-            Ok(!requested.is_empty())
+            Ok(is_known)
         })?;
+        let sources = connection.sources()?;
         printer.groups = requested.iter().map(|event| event.group).collect();
-        printer.names = EventNames::of(&requested, connection.sources()?);
+        printer.names = EventNames::of(&requested, sources);
+        printer.words = requested.iter().map(|event| sources.word_of(&event.event)).collect();
         let measured = plan.count(begun, |time, records| {
             let out = output(&mut file, args, context);
             printer.interval(time, records, out)
@@ -148,6 +181,11 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     if args.separator().is_some() {
         for note in mark_notes(stat.events.iter().map(|counted| &counted.event)) {
             context.warn(&note)?; // the columns have no room for it
+        }
+    }
+    if args.separator().is_some() || args.interval.is_some() && !args.summary && !args.json {
+        for note in unsupported::notes(&stat.unsupported) {
+            context.warn(&note)?;
         }
     }
     let Some(baseline) = baseline else { return Ok(exit_code) };
@@ -170,11 +208,10 @@ fn output<'a>(file: &'a mut Option<File>, args: &StatArgs, context: &'a mut Cont
     }
 }
 
-/// Omits the refused event from the default events, if no counter is free for it or a processor does not support it.
-/// The last event stays in any case: its refusal names the sessions that hold the counters.
+/// Omits the refused event from the default events, if no counter is free for it. The last event stays in any case: its
+/// refusal names the sessions that hold the counters.
 fn omit_default(refusal: &Refusal, events: &mut Vec<EventRequest>) -> bool {
-    let causes = [ErrorCode::NoFreeCounter, ErrorCode::UnsupportedSource];
-    let can_omit = events.len() > 1 && causes.iter().any(|cause| refusal.header.cause == *cause as u32);
+    let can_omit = events.len() > 1 && refusal.cause() == Some(ErrorCode::NoFreeCounter);
     if can_omit {
         let refused = events.iter().position(|event| event.event.source == refusal.header.source);
         events.remove(refused.unwrap_or(events.len() - 1));
@@ -186,9 +223,8 @@ fn omit_default(refusal: &Refusal, events: &mut Vec<EventRequest>) -> bool {
 fn default_events(connection: &Driver) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
     let found = DEFAULT_ROLES.into_iter().filter_map(|role| sources.with_role(role));
-    let events: Vec<EventRequest> =
-        found.map(|source| EventRequest { event: source.event, modes: modes::BOTH, ..EventRequest::EMPTY }).collect();
-    if events.is_empty() { Err(EventError::NoDefault.into()) } else { Ok(events) }
+    let request = |source: &SourceInfo| EventRequest { event: source.event, modes: modes::BOTH, ..EventRequest::EMPTY };
+    Ok(found.map(request).collect())
 }
 
 /// Prints counts in the format that the user asked for.
@@ -200,8 +236,12 @@ struct Printer<'a> {
     sets: Option<Vec<Set>>,
     /// Names of the rows of the first events of the request, if the user gave them.
     labels: Vec<Option<String>>,
+    /// The events that are not counted.
+    unsupported: Vec<Unsupported>,
     /// Names of the events of the request.
     names: EventNames,
+    /// What the user calls each.
+    words: Vec<String>,
     /// Group of each event of the request.
     groups: Vec<u32>,
     /// Number of intervals so far.
@@ -219,6 +259,8 @@ impl Printer<'_> {
             event.group = self.groups.get(index).copied().unwrap_or_default();
             if let Some(label) = self.labels.get(index).and_then(Option::as_deref) {
                 event.set_label(label);
+            } else if let Some(word) = self.words.get(index) {
+                event.set_word(word);
             }
         }
         if self.args.no_scale {
@@ -236,7 +278,8 @@ impl Printer<'_> {
     fn interval(&mut self, time: Duration, records: &[CountRecord], out: &mut dyn Write) -> Result<(), Error> {
         let events = self.events(records);
         let (Block { events, metrics, .. }, blocks) = self.blocks(&events, &[]);
-        let interval = Interval { time_seconds: time.as_secs_f64(), events, metrics, blocks };
+        let (time_seconds, unsupported) = (time.as_secs_f64(), self.unsupported.clone());
+        let interval = Interval { time_seconds, events, unsupported, metrics, blocks };
         if self.args.json {
             write_json_line(out, &interval)?;
         } else if let Some(separator) = self.args.separator() {
@@ -255,13 +298,17 @@ impl Printer<'_> {
         let of_runs: Vec<_> = of_runs.iter().map(|records| self.events(records)).collect();
         let elapsed = Spread::of(runs.iter().map(|run| run.elapsed.as_secs_f64()).collect(), |seconds| seconds);
         let (Block { processors, events, metrics, .. }, blocks) = self.blocks(&events, &of_runs);
+        let times = runs.last().and_then(|run| run.times).filter(|_| self.args.repeat.is_none());
         Stat {
             command: command::words(&self.args.command),
             exit_code,
             elapsed_seconds: elapsed.mean,
             elapsed: self.args.repeat.map(|_| elapsed),
+            user_seconds: times.map(|(user, _)| user.as_secs_f64()),
+            system_seconds: times.map(|(_, system)| system.as_secs_f64()),
             processors,
             events,
+            unsupported: self.unsupported.clone(),
             scope_note: scope_note(&self.info),
             metrics,
             blocks,

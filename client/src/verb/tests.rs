@@ -26,6 +26,7 @@ mod stat_metrics;
 mod tables;
 mod top;
 mod transcript;
+mod unsupported;
 
 use std::sync::Arc;
 use std::{fs, io};
@@ -740,10 +741,6 @@ mod stat_basics {
         assert_eq!(asked(&none), (Err(Exit::NoFreeCounter), vec![all.clone(), vec![2, 6, 11], vec![6, 11], vec![11]]));
         let (refused, tries) = asked(&[(6, ErrorCode::CountersTaken, [0; 2])]);
         assert_eq!((refused, tries), (Err(Exit::CountersTaken), vec![all]), "the refusal does not depend on the event");
-
-        let none = vec![record(0, "Time", 4), record(2, "TotalIssues", 1)];
-        let system = FakeSystem::running(FakeDriver { sources: none, ..FakeDriver::default() });
-        assert_eq!(stat(&system, "").failure().0, Exit::UnsupportedSource);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::mem;
 
 use halprof::core_types::{self, qualified};
 use halprof::counting::{Scaled, Times};
@@ -62,6 +63,9 @@ pub struct EventCount {
     /// Name of the source, or the one that the user gave the row (`name=`); on a hybrid with the core type of the
     /// processors.
     pub name: String,
+    /// What the name stands for, if the user called the source otherwise: `TotalCycles` for `cycles`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<String>,
     /// Core type of the processors, on a hybrid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_type: Option<String>,
@@ -127,6 +131,14 @@ impl EventCount {
     /// Gives the event the name that the user wants, on a hybrid with its core type: it can have a row for each.
     pub fn set_label(&mut self, label: &str) {
         (self.name, self.is_labelled) = (qualified(label, self.event.core_type), true);
+    }
+
+    /// Names the source as the user did.
+    pub fn set_word(&mut self, word: &str) {
+        if word != self.source {
+            let name = qualified(word, self.event.core_type);
+            self.stands_for = Some(mem::replace(&mut self.name, name));
+        }
     }
 
     /// Adds the errata of the processor.
@@ -197,6 +209,7 @@ pub fn by_event(records: &[CountRecord], name_of: impl Fn(&CountRecord) -> Strin
             session: record.session,
             id: Source(record.event.source).number(),
             name: qualified(&source, record.event.core_type),
+            stands_for: None,
             core_type: (record.event.core_type != 0).then(|| core_types::name(record.event.core_type)),
             source,
             event: record.event,

@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 
 use events::metric::{Metric, MetricSet, Values, builtin, groups};
 use events::{CoreTable, Generic, Identity, Target, nearest};
-use halprof::event::{SourceName, resolve, suggestions, vendor_event};
-use halprof::text::support;
+use halprof::event::{SourceName, find, suggestions, vendor_event};
 use halprof::{Driver, Refusal};
-use protocol::{ErrorCode, EventRequest, ProcessorSet, ReplyHeader, modes};
+use protocol::{EventRequest, ProcessorSet, modes};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -18,7 +17,7 @@ use crate::encoding::CounterName;
 use crate::processor_metrics::{fit, is_of_slots};
 use system::System;
 use user_error::exit::Exit;
-use user_error::{Error, UserError};
+use user_error::{Error, UserError, why};
 
 /// No metric or group has a name.
 #[derive(Debug, ThisError)]
@@ -62,20 +61,20 @@ impl UserError for NothingToCount {
     }
 }
 
+/// Source of a refusal that is about all counters.
+const NO_EVENT: u64 = 0;
+
 /// Events that the driver refused when they were started, with the reason.
 #[derive(Debug, Default)]
 pub struct Refused(Vec<(u64, String)>);
 
 impl Refused {
-    /// Adds the event of a refusal, if it is one of `events` and the machine does not count it.
+    /// Adds those of `events` that a refusal concerns, and returns whether there are any.
     pub fn add(&mut self, refusal: &Refusal, events: &[EventRequest]) -> bool {
-        let ReplyHeader { cause, source, detail: [support, _], .. } = refusal.header;
-        let is_meant =
-            cause == ErrorCode::UnsupportedSource as u32 && events.iter().any(|event| event.event.source == source);
-        if is_meant {
-            self.0.push((source, support::sentence(u32::try_from(support).unwrap_or(u32::MAX))));
-        }
-        is_meant
+        let before = self.0.len();
+        let concerned = events.iter().filter(|event| concerns(refusal, event));
+        self.0.extend(concerned.map(|event| (event.event.source, why_refused(refusal))));
+        self.0.len() > before
     }
 
     fn reason(&self, source: u64) -> Option<&str> {
@@ -85,6 +84,24 @@ impl Refused {
     /// Returns whether slots or one of the parts into which the processor divides them was refused: event 0.
     fn has_slots(&self) -> bool {
         self.0.iter().any(|(source, _)| pmu::Source(*source).raw().is_some_and(|raw| raw.event() == 0))
+    }
+}
+
+/// Returns whether the machine does not count this event, by the refusal of a session that has it: the refusal is about
+/// the event, or about all counters.
+#[must_use]
+pub fn concerns(refusal: &Refusal, event: &EventRequest) -> bool {
+    let (refused, source) = (refusal.header.source, event.event.source);
+    let is_meant = if refused == NO_EVENT { source != pmu::Source::TIME.0 } else { source == refused };
+    is_meant && refusal.exit() == Exit::UnsupportedSource
+}
+
+/// Returns why the events that a refusal concerns are not counted.
+#[must_use]
+pub fn why_refused(refusal: &Refusal) -> String {
+    match refusal.header.source {
+        NO_EVENT => refusal.to_string().replace("\n  because: ", ": "),
+        _ => why(refusal),
     }
 }
 
@@ -183,12 +200,21 @@ impl Metrics {
             kind.request(&counters, requested, processors, refused, connection)?;
             metrics.0.push(kind);
         }
-        if requested.is_empty() {
-            let first = metrics.values(&[], 0.0).into_iter().find_map(|one| Some((one.label(), one.unavailable?)));
-            let (metric, cause) = first.unwrap_or_default();
-            return Err(NothingToCount { metric, cause: Reason(cause) }.into());
-        }
         Ok(metrics)
+    }
+
+    /// Checks that events are requested, if metrics are.
+    ///
+    /// # Errors
+    /// Why the first metric cannot be computed.
+    pub fn check(&self, requested: &[EventRequest]) -> Result<(), NothingToCount> {
+        if !requested.is_empty() {
+            return Ok(());
+        }
+        match self.values(&[], 0.0).into_iter().find_map(|one| Some((one.label(), one.unavailable?))) {
+            Some((metric, cause)) => Err(NothingToCount { metric, cause: Reason(cause) }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the values for counts of so many seconds. A pure function.
@@ -234,8 +260,8 @@ impl Kind {
             events.retain(|name| !TIMES.iter().any(|time| time.eq_ignore_ascii_case(name)));
             for name in &events {
                 let source = source(name, self.core_type);
-                match resolve(&source, modes::BOTH, processors, connection) {
-                    Err(error) => unavailable.push(((*name).to_owned(), error.to_string())),
+                match find(&source, modes::BOTH, processors, connection) {
+                    Err(error) => unavailable.push(((*name).to_owned(), why(&error))),
                     Ok(found) if found.is_empty() => {
                         unavailable.push(((*name).to_owned(), "the chosen processors have no such event".to_owned()));
                     }
@@ -259,7 +285,7 @@ impl Kind {
             let mut events = Vec::new();
             for name in &group {
                 for found in
-                    resolve(&source(name, self.core_type), modes::BOTH, processors, connection)?.into_iter().take(1)
+                    find(&source(name, self.core_type), modes::BOTH, processors, connection)?.into_iter().take(1)
                 {
                     let event = EventRequest {
                         event: found.event,

@@ -1,7 +1,7 @@
 //! Events of requests, and the counts of events.
 
 use halprof::Driver;
-use halprof::event::{SourceName, requests, resolve};
+use halprof::event::{SourceName, requests, resolve, suffix};
 use halprof::source::Sources;
 use protocol::{CountRecord, Event, EventRequest, ProcessorSet, modes};
 use serde::Serialize;
@@ -77,23 +77,30 @@ pub struct StartedEvent {
 /// # Errors
 /// If the machine does not have an event, or one is named twice with different counters.
 pub fn events(lists: &[EventList], processors: &ProcessorSet, connection: &Driver) -> Result<Vec<EventRequest>, Error> {
-    Ok(labelled_events(lists.iter(), processors, connection)?.0)
+    Ok(labelled_events(lists.iter(), processors, connection, |_, error| Err(error))?.0)
 }
 
 /// Returns the events that the user named as [`events()`] does, and the name of the row of each, if the user gave one.
 ///
+/// `omit` is told the name and the error of an event that the machine does not have.
+///
 /// # Errors
-/// As for [`events()`], and if an event has two names.
+/// If an event has two names, or what `omit` returns.
 pub fn labelled_events<'a>(
     lists: impl Iterator<Item = &'a EventList>,
     processors: &ProcessorSet,
     connection: &Driver,
+    mut omit: impl FnMut(String, Error) -> Result<(), Error>,
 ) -> Result<(Vec<EventRequest>, Vec<Option<String>>), Error> {
     let (mut events, mut labels): (Vec<EventRequest>, Vec<Option<String>>) = (Vec::new(), Vec::new());
     for list in lists {
         let groups_before = events.iter().map(|event| event.group).max().unwrap_or_default();
         for Member { event: name, group, label } in list {
-            for request in requests(name, processors, connection)? {
+            let found = requests(name, processors, connection).or_else(|error| {
+                let name = label.clone().unwrap_or_else(|| format!("{}{}", name.source, suffix(name.modes)));
+                omit(name, error.into()).map(|()| Vec::new())
+            })?;
+            for request in found {
                 let event = EventRequest { group: if *group == 0 { 0 } else { groups_before + group }, ..request };
                 add(&mut events, event, connection.sources()?)?;
                 labels.resize(events.len(), label.clone());
@@ -170,6 +177,7 @@ pub fn counts(records: &[CountRecord], connection: &Driver) -> Result<Counts, Er
     let mut events = by_event(records, |record| sources.name_of(&record.event));
     for event in &mut events {
         event.add_errata(&info);
+        event.set_word(&sources.word_of(&event.event));
     }
     Ok(Counts { events })
 }

@@ -15,6 +15,7 @@ use crate::open::OpenError;
 use crate::refusal::Refusal;
 use crate::request_error::RequestError;
 use crate::source::SourceError;
+use crate::text::unavailable::NoCounters;
 
 /// Any error of the library.
 ///
@@ -41,6 +42,9 @@ pub enum Error {
     /// A generic name stands for nothing on this machine.
     #[error(transparent)]
     Generic(#[from] NoGeneric),
+    /// The machine has no counters.
+    #[error(transparent)]
+    NoCounters(#[from] NoCounters),
     /// The driver cannot count an event of the processor.
     #[error(transparent)]
     CannotCount(#[from] CannotCountEvent),
@@ -82,6 +86,7 @@ impl Error {
             Self::Malformed(_) => ErrorKind::InvalidInput,
             Self::Source(error) => error.kind(),
             Self::Generic(error) => error.kind(),
+            Self::NoCounters(_) => ErrorKind::UnsupportedSource,
             Self::CannotCount(error) => error.kind(),
             Self::Together(error) => error.kind(),
             Self::Cache(error) => error.kind(),
@@ -99,6 +104,7 @@ impl Error {
             Self::Malformed(_) => None,
             Self::Source(error) => error.remedy(),
             Self::Generic(error) => error.remedy(),
+            Self::NoCounters(error) => Some(error.cause.remedy.to_owned()),
             Self::CannotCount(error) => error.remedy(),
             Self::Together(error) => error.remedy(),
             Self::Cache(error) => error.remedy(),

@@ -27,7 +27,7 @@ use protocol::{Event, modes};
 
 pub use self::alone::TogetherError;
 pub use self::malformed::{Malformed, each};
-pub use self::named::{NamedEvent, one, requests, resolve};
+pub use self::named::{NamedEvent, find, one, requests, resolve};
 pub use self::no_generic::NoGeneric;
 use self::raw_event::{ExtraTerm, Notation};
 use crate::core_types::qualified;

@@ -201,12 +201,14 @@ pub struct Sources {
     list: Vec<SourceInfo>,
     /// The raw events that the user named, on any counters.
     named: RefCell<BTreeMap<Event, Named>>,
+    /// The events that the user named otherwise than the driver and their maker do, with these words.
+    words: RefCell<BTreeMap<Event, String>>,
 }
 
 impl Sources {
     /// Creates the list from the reply of the driver.
     pub fn new(records: &[SourceRecord]) -> Self {
-        Self { list: records.iter().map(SourceInfo::from).collect(), named: RefCell::default() }
+        Self { list: records.iter().map(SourceInfo::from).collect(), ..Self::default() }
     }
 
     /// Returns all sources in the order of the driver.
@@ -258,6 +260,20 @@ impl Sources {
         self.named.borrow_mut().insert(on_any_counter(source.event), Named { name: source.name.clone(), alone });
     }
 
+    /// Gives an event the name by which the user calls it, unless that is its own in other letters.
+    pub(crate) fn rename(&self, source: &mut SourceInfo, word: &str) {
+        if normalized(&source.name) != normalized(word) {
+            word.clone_into(&mut source.name);
+            self.words.borrow_mut().insert(on_any_counter(source.event), word.to_owned());
+        }
+    }
+
+    /// Returns the name by which the user called an event, or else its name.
+    #[must_use]
+    pub fn word_of(&self, event: &Event) -> String {
+        self.words.borrow().get(&on_any_counter(*event)).cloned().unwrap_or_else(|| self.name_of(event))
+    }
+
     fn remembered(&self, event: &Event) -> Option<String> {
         let (named, event) = (self.named.borrow(), on_any_counter(*event));
         let found = named.get(&event).or_else(|| named.get(&Event { core_type: 0, ..event }));
@@ -276,7 +292,7 @@ impl Sources {
         let mut of_source = named.iter().filter(|(event, _)| event.source == source).map(|(_, named)| &named.name);
         match (of_source.next(), of_source.all(|_| false)) {
             (Some(name), true) => name.clone(),
-            _ => self.name_of(&Event::of(source)),
+            _ => self.word_of(&Event::of(source)),
         }
     }
 
@@ -295,7 +311,7 @@ impl Sources {
     /// Returns the name of an event, with its core type if it names one.
     #[must_use]
     pub fn event_name(&self, event: &Event) -> String {
-        qualified(&self.name_of(event), event.core_type)
+        qualified(&self.word_of(event), event.core_type)
     }
 
     /// Returns the name, the modes and the counters of an event, as the user can type it: `BranchInstructions:u`.

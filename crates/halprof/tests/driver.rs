@@ -79,12 +79,12 @@ const COUNT: StartHeader = StartHeader { processors: ALL, ..StartHeader::EMPTY }
 fn a_text_names_events_and_their_modes() {
     let driver = Machine::new(1).open(1);
     for (text, name, source, bits) in [
-        ("instructions", "TotalIssues:u", 0x02, modes::USER),
-        ("instructions:k", "TotalIssues:k", 0x02, modes::KERNEL),
-        ("instructions:uk", "TotalIssues", 0x02, modes::BOTH),
-        ("instructions:D", "TotalIssues:u", 0x02, modes::USER),
+        ("instructions", "instructions:u", 0x02, modes::USER),
+        ("instructions:k", "instructions:k", 0x02, modes::KERNEL),
+        ("instructions:uk", "instructions", 0x02, modes::BOTH),
+        ("instructions:D", "instructions:u", 0x02, modes::USER),
         ("ProfileTotalCycles", "TotalCycles:u", 0x13, modes::USER),
-        ("INST_RETIRED.ANY", "TotalIssues:u", 0x02, modes::USER),
+        ("INST_RETIRED.ANY", "INST_RETIRED.ANY:u", 0x02, modes::USER),
         ("0x13:k", "TotalCycles:k", 0x13, modes::KERNEL),
     ] {
         let events = driver.events(text, modes::USER, &ALL).unwrap();

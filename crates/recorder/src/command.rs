@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
 
 use halprof::events::Generic;
 use halprof::text::argument::argument;
@@ -41,6 +42,22 @@ impl UserError for CommandError {
 /// If there is no such program, or Windows does not run it.
 pub fn start(words: &[OsString]) -> Result<Child, CommandError> {
     command(words).spawn().map_err(|cause| failure(words, cause))
+}
+
+/// Processor time of a command that has ended, in user mode and in kernel mode.
+pub type CpuTimes = (Duration, Duration);
+
+/// Waits for the end of the command, and returns how it ended and the processor time of its own process.
+///
+/// # Errors
+/// If Windows does not tell.
+pub fn wait(mut child: Child) -> io::Result<(ExitStatus, Option<CpuTimes>)> {
+    let status = child.wait()?;
+    #[cfg(windows)]
+    let times = system::windows::times_of_child(&child);
+    #[cfg(not(windows))]
+    let times = None;
+    Ok((status, times))
 }
 
 /// Returns the exit code of the command. A command that was ended by a signal has none.

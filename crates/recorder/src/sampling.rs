@@ -360,7 +360,7 @@ fn session_block(
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let event = |request: &EventRequest| RecordedEvent {
         source: request.event.source,
-        name: sources.name_of(&request.event),
+        name: sources.word_of(&request.event),
         modes: request.modes,
         interval: request.interval,
         frequency: request.frequency,

@@ -107,6 +107,17 @@ impl Error {
     }
 }
 
+/// Returns why an error happened, without what happened if it tells the two apart.
+#[must_use]
+pub fn why(error: &dyn StdError) -> String {
+    let mut cause = error;
+    while let Some(error) = cause.source() {
+        cause = error;
+    }
+    let text = cause.to_string();
+    text.split_once("because: ").map_or(text.clone(), |(_, why)| why.to_owned())
+}
+
 /// Implements [`UserError`] for errors of the library, which have a kind and a remedy.
 macro_rules! library_errors {
     ($($name:ty),* $(,)?) => {

@@ -127,3 +127,22 @@ fn an_idle_processor_is_sampled_without_an_address() {
     assert!(table.total.weight.samples > 50, "{table:#?}");
     lab.finish().unwrap();
 }
+
+#[test]
+fn stat_runs_its_command_without_counters_and_says_why() {
+    let mut lab = Lab::boot("hyperv-root-6300u").unwrap();
+    lab.install().unwrap();
+    let ran = lab.client(&["stat", "--", "cmd", "/c", "exit 3"]).unwrap();
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    for text in [
+        "     <not supported>  cycles\n",
+        " seconds time elapsed\n",
+        " seconds user\n",
+        " seconds sys\n",
+        "<not supported>: cycles, instructions, branches, branch-misses\n  \
+         because: Hyper-V runs underneath this Windows and hides the counters\n  try: turn off what uses Hyper-V",
+    ] {
+        assert!(ran.err.contains(text), "{}", ran.err);
+    }
+    lab.finish().unwrap();
+}

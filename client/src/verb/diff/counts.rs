@@ -22,6 +22,7 @@ pub struct SavedStat {
 #[derive(Debug, Deserialize)]
 struct SavedEvent {
     name: String,
+    stands_for: Option<String>,
     modes: String,
     scaled: u64,
     error: Option<f64>,
@@ -44,9 +45,18 @@ impl SavedStat {
 }
 
 impl SavedEvent {
-    /// Returns the event with its modes: `TotalCycles:u`.
+    /// Returns the event with its modes: `cycles:u`.
     fn label(&self) -> String {
-        if self.modes == "uk" { self.name.clone() } else { format!("{}:{}", self.name, self.modes) }
+        self.with_modes(&self.name)
+    }
+
+    /// Returns the same for all names that the user can give an event: `TotalCycles:u`.
+    fn key(&self) -> String {
+        self.with_modes(self.stands_for.as_ref().unwrap_or(&self.name))
+    }
+
+    fn with_modes(&self, name: &str) -> String {
+        if self.modes == "uk" { name.to_owned() } else { format!("{name}:{}", self.modes) }
     }
 
     /// Returns the count: the mean of several runs.
@@ -72,21 +82,21 @@ impl SavedEvent {
     }
 }
 
-/// Returns the events by their labels. A file has thousands of them if every event of a processor was counted.
-fn by_label(stat: &SavedStat) -> HashMap<String, &SavedEvent> {
-    // The first one of several with the same label is kept.
-    stat.events.iter().rev().map(|event| (event.label(), event)).collect()
+/// Returns the events by their keys. A file has thousands of them if every event of a processor was counted.
+fn by_key(stat: &SavedStat) -> HashMap<String, &SavedEvent> {
+    // The first one of several with the same key is kept.
+    stat.events.iter().rev().map(|event| (event.key(), event)).collect()
 }
 
 /// Compares the events that both have.
 pub fn compare(old: &SavedStat, new: &SavedStat, fail: FailAbove, work: Option<Work>) -> Result<Comparison, DiffError> {
-    let (in_old, in_new) = (by_label(old), by_label(new));
-    let old_of = |event: &SavedEvent| in_old.get(&event.label()).copied();
+    let (in_old, in_new) = (by_key(old), by_key(new));
+    let old_of = |event: &SavedEvent| in_old.get(&event.key()).copied();
     let pairs: Vec<(&SavedEvent, &SavedEvent)> =
         new.events.iter().filter_map(|event| Some((old_of(event)?, event))).collect();
-    let labels = old.events.iter().chain(&new.events).map(SavedEvent::label);
-    let mut unmatched: Vec<String> =
-        labels.filter(|label| !(in_old.contains_key(label) && in_new.contains_key(label))).collect();
+    let both = |event: &&SavedEvent| in_old.contains_key(&event.key()) && in_new.contains_key(&event.key());
+    let alone = old.events.iter().chain(&new.events).filter(|event| !both(event));
+    let mut unmatched: Vec<String> = alone.map(SavedEvent::label).collect();
     unmatched.dedup();
     if pairs.is_empty() {
         return Err(DiffError::NothingInCommon { events: unmatched });

@@ -145,7 +145,7 @@ pub fn blocks(events: &[EventCount], sets: &[Set], runs: &[Vec<EventCount>], met
         let runs: Vec<Vec<EventCount>> = runs.iter().map(|run| run.iter().filter_map(on).collect()).collect();
         block(set.clone(), events.iter().filter_map(on).collect(), &runs, metrics)
     };
-    sets.iter().map(of).filter(|block| !block.events.is_empty()).collect()
+    sets.iter().map(of).filter(|block| !block.events.is_empty() || events.is_empty()).collect()
 }
 
 fn block(set: Set, mut events: Vec<EventCount>, runs: &[Vec<EventCount>], metrics: &Metrics) -> Block {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use csv::Writer;
 
 use super::blocks::{self, Block, Counted};
+use super::unsupported::{NOT_SUPPORTED, Unsupported};
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
 use counts::movement;
@@ -17,18 +18,25 @@ const UNIT: &str = "";
 /// Writes what was counted in all the time.
 pub fn total(stat: &Stat, args: &StatArgs, separator: u8, out: &mut dyn Write) -> Result<(), Error> {
     let lead: &[String] = if args.interval.is_some() { &[format!("{:.9}", stat.elapsed_seconds)] } else { &[] };
-    lines(lead, (&stat.events, &stat.metrics), stat.blocks.as_deref(), args, separator, out)
+    lines(lead, (&stat.events, &stat.unsupported, &stat.metrics), stat.blocks.as_deref(), args, separator, out)
 }
 
 /// Writes what was counted in an interval.
 pub fn interval(interval: &Interval, args: &StatArgs, separator: u8, out: &mut dyn Write) -> Result<(), Error> {
     let lead = [format!("{:.9}", interval.time_seconds)];
-    lines(&lead, (&interval.events, &interval.metrics), interval.blocks.as_deref(), args, separator, out)
+    lines(
+        &lead,
+        (&interval.events, &interval.unsupported, &interval.metrics),
+        interval.blocks.as_deref(),
+        args,
+        separator,
+        out,
+    )
 }
 
 fn lines(
     lead: &[String],
-    (events, metrics): (&[Counted], &[MetricValue]),
+    (events, unsupported, metrics): (&[Counted], &[Unsupported], &[MetricValue]),
     blocks: Option<&[Block]>,
     args: &StatArgs,
     separator: u8,
@@ -39,6 +47,7 @@ fn lines(
         for row in events {
             line(lead.to_vec(), row, args, &mut out)?;
         }
+        unsupported_lines(lead, unsupported, args, &mut out)?;
         metric_lines(lead, metrics, args, &mut out)?;
         return Ok(out.flush()?);
     };
@@ -50,9 +59,27 @@ fn lines(
         line(lead_of(block), row, args, &mut out)?;
     }
     for block in blocks {
+        unsupported_lines(&lead_of(block), unsupported, args, &mut out)?;
+    }
+    for block in blocks {
         metric_lines(&lead_of(block), &block.metrics, args, &mut out)?;
     }
     Ok(out.flush()?)
+}
+
+/// Writes the events that are not counted, with the fields of perf.
+fn unsupported_lines(
+    lead: &[String],
+    events: &[Unsupported],
+    args: &StatArgs,
+    out: &mut Writer<impl Write>,
+) -> Result<(), Error> {
+    for event in events.iter().filter(|_| !args.metric_only) {
+        let error = args.repeat.map(|_| "");
+        let fields = [NOT_SUPPORTED, UNIT, &event.name].into_iter().chain(error).chain(["0", "100.00", "", ""]);
+        out.write_record(lead.iter().map(String::as_str).chain(fields)).map_err(io::Error::from)?;
+    }
+    Ok(())
 }
 
 /// Writes the metrics that were asked for.

@@ -12,7 +12,7 @@ use protocol::{CountRecord, EventRequest, StartHeader};
 use thiserror::Error as ThisError;
 
 use crate::cli::StatArgs;
-use recorder::command;
+use recorder::command::{self, CpuTimes};
 use system::System;
 use user_error::exit::Exit;
 use user_error::{Error, UserError};
@@ -55,7 +55,8 @@ pub struct Plan<'a> {
 
 /// A session that has started.
 pub struct Begun {
-    session: u64,
+    /// The session, if any event is counted.
+    session: Option<u64>,
     /// The command, if it was started before.
     delayed: Option<Running>,
 }
@@ -68,6 +69,8 @@ pub struct Measured {
     pub elapsed: Duration,
     /// How the command ended; `None` without a command.
     pub status: Option<ExitStatus>,
+    /// The processor time of the command, if Windows tells it.
+    pub times: Option<CpuTimes>,
     /// Ctrl-C ended it.
     pub was_interrupted: bool,
 }
@@ -77,17 +80,20 @@ enum Woken {
     /// The time is over.
     Due,
     /// The command has ended.
-    Ended(ExitStatus),
+    Ended(ExitStatus, Option<CpuTimes>),
     /// Ctrl-C was pressed.
     Interrupted,
 }
 
 /// A command that runs, and tells its end; nothing without a command.
-type Running = Option<Receiver<io::Result<ExitStatus>>>;
+type Running = Option<Receiver<Ended>>;
+
+/// How a command ended, with its processor time.
+type Ended = io::Result<(ExitStatus, Option<CpuTimes>)>;
 
 impl Plan<'_> {
     /// Starts the session, after the command and its delay if there is one. If the driver refuses, `omit` can change
-    /// the events and return true; they are requested again then.
+    /// the events and return true; they are requested again then. Without events there is no session.
     pub fn begin(
         &self,
         events: &mut Vec<EventRequest>,
@@ -95,8 +101,11 @@ impl Plan<'_> {
     ) -> Result<Begun, Error> {
         let delayed = self.args.delay.map(|delay| self.start_delayed(delay)).transpose()?;
         loop {
+            if events.is_empty() {
+                return Ok(Begun { session: None, delayed });
+            }
             let refused = match self.connection.start(&self.header, events) {
-                Ok(started) => return Ok(Begun { session: started.session, delayed }),
+                Ok(started) => return Ok(Begun { session: Some(started.session), delayed }),
                 Err(error) => error,
             };
             match refused.refusal() {
@@ -116,7 +125,7 @@ impl Plan<'_> {
         let counted = self.count_in(session, delayed, &mut show);
         if counted.is_err() {
             // The first error is reported. A session that cannot be stopped ends when the handle is closed.
-            let _ = self.connection.stop_all(session);
+            let _ = session.map(|session| self.connection.stop_all(session));
         }
         counted
     }
@@ -126,7 +135,7 @@ impl Plan<'_> {
         let running = self.start_command()?;
         match self.wait(running.as_ref(), Some(Instant::now() + delay))? {
             Woken::Due => Ok(running),
-            Woken::Ended(_) | Woken::Interrupted => Err(MeasureError::EndedInDelay { delay }.into()),
+            Woken::Ended(..) | Woken::Interrupted => Err(MeasureError::EndedInDelay { delay }.into()),
         }
     }
 
@@ -134,16 +143,16 @@ impl Plan<'_> {
         if self.args.command.is_empty() {
             return Ok(None);
         }
-        let mut child = command::start(&self.args.command)?;
+        let child = command::start(&self.args.command)?;
         let (sender, ended) = mpsc::channel();
         // If the receiver is gone, so is the interest in the end.
-        thread::spawn(move || sender.send(child.wait()));
+        thread::spawn(move || sender.send(command::wait(child)));
         Ok(Some(ended))
     }
 
     fn count_in(
         &self,
-        session: u64,
+        session: Option<u64>,
         delayed: Option<Running>,
         show: &mut impl FnMut(Duration, &[CountRecord]) -> Result<(), Error>,
     ) -> Result<Measured, Error> {
@@ -158,7 +167,7 @@ impl Plan<'_> {
             let is_over = end.is_some_and(|end| Instant::now() >= end);
             match (&woken, &mut schedule) {
                 (Woken::Due, Some(schedule)) if !is_over => {
-                    let records = self.connection.read(session)?;
+                    let records = session.map(|session| self.connection.read(session)).transpose()?.unwrap_or_default();
                     show(begin.elapsed(), &difference(&records, &before))?;
                     before = records;
                     schedule.advance(Instant::now());
@@ -167,17 +176,18 @@ impl Plan<'_> {
             }
         };
         let elapsed = begin.elapsed();
-        let records = self.connection.stop_all(session)?;
+        let records = session.map(|session| self.connection.stop_all(session)).transpose()?.unwrap_or_default();
         if schedule.is_some() {
             show(elapsed, &difference(&records, &before))?;
         }
         let was_interrupted = matches!(woken, Woken::Interrupted);
-        let status = if let Woken::Ended(status) = woken { Some(status) } else { None };
-        Ok(Measured { records, elapsed, status, was_interrupted })
+        let (status, times) =
+            if let Woken::Ended(status, times) = woken { (Some(status), times) } else { (None, None) };
+        Ok(Measured { records, elapsed, status, times, was_interrupted })
     }
 
     /// Waits for the end of the command or, without one, for Ctrl-C, at most until `due`. Ctrl-C ends a command.
-    fn wait(&self, running: Option<&Receiver<io::Result<ExitStatus>>>, due: Option<Instant>) -> Result<Woken, Error> {
+    fn wait(&self, running: Option<&Receiver<Ended>>, due: Option<Instant>) -> Result<Woken, Error> {
         let left = || due.map(|due| due.saturating_duration_since(Instant::now()));
         let Some(running) = running else {
             while left().is_none_or(|left| !left.is_zero()) {
@@ -193,7 +203,10 @@ impl Plan<'_> {
             None => running.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match ended {
-            Ok(status) => Ok(Woken::Ended(status.map_err(|cause| command::failure(&self.args.command, cause))?)),
+            Ok(ended) => {
+                let (status, times) = ended.map_err(|cause| command::failure(&self.args.command, cause))?;
+                Ok(Woken::Ended(status, times))
+            }
             Err(RecvTimeoutError::Timeout) => Ok(Woken::Due),
             Err(RecvTimeoutError::Disconnected) => {
                 let cause = io::Error::other("the thread that waits for it has ended");

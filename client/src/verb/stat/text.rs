@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use halprof::text::processors::named;
 
 use super::blocks::{self, Block, Counted};
+use super::unsupported::{self, NOT_SUPPORTED, Unsupported};
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
 use crate::machine::core_types::with_processors;
@@ -26,13 +27,14 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(events: &[Counted], blocks: Option<&[Block]>, is_wide: bool) -> Self {
+    fn of(events: &[Counted], unsupported: &[Unsupported], blocks: Option<&[Block]>, is_wide: bool) -> Self {
         let rows = || events.iter().chain(blocks.into_iter().flatten().flat_map(|block| &block.events));
         let widest = |of: fn(&Counted) -> usize| rows().map(of).max().unwrap_or_default();
         let (count, label) = (widest(|row| row.event.number().len()), widest(|row| row.event.label().len()));
         let has_errors = events.iter().any(|row| row.event.times.took_turns() && row.repeated.is_none());
         if is_wide {
-            Self { count: count + 1, label, has_errors }
+            let mark = if unsupported.is_empty() { 0 } else { NOT_SUPPORTED.len() };
+            Self { count: count.max(mark) + 1, label, has_errors }
         } else {
             Self { count: COUNT, label: label.max(LABEL), has_errors }
         }
@@ -60,11 +62,15 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
         (command, Some(runs)) if command.is_empty() => format!("mean of {runs} times"),
         (command, Some(runs)) => format!("while '{command}' ran, mean of {runs} times"),
     };
-    let processors = named(stat.processors.iter().copied());
-    let mut text = format!("\n Counts of {processors}, system wide, {during}:\n\n{core_types}");
+    let counts = match &stat.processors[..] {
+        [] => "No counts".to_owned(),
+        processors => format!("Counts of {}, system wide,", named(processors.iter().copied())),
+    };
+    let mut text = format!("\n {counts} {during}:\n\n{core_types}");
     let is_wide = stat.blocks.is_some() || stat.elapsed.is_some();
-    let columns = Columns::of(&stat.events, stat.blocks.as_deref(), is_wide);
+    let columns = Columns::of(&stat.events, &stat.unsupported, stat.blocks.as_deref(), is_wide);
     text.push_str(&rows("", &stat.events, stat.blocks.as_deref(), args, &columns));
+    text.push_str(&unsupported_rows("", &stat.unsupported, stat.blocks.as_deref(), args, &columns));
     if !stat.metrics.is_empty() {
         // Writing to a `String` cannot fail.
         let _ = write!(
@@ -78,6 +84,9 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     let elapsed = format!("{:>20.9} seconds time elapsed{spread}", stat.elapsed_seconds);
     // Writing to a `String` cannot fail.
     let _ = writeln!(text, "\n{}", elapsed.trim_end());
+    if let (Some(user), Some(system)) = (stat.user_seconds, stat.system_seconds) {
+        let _ = writeln!(text, "\n{user:>20.9} seconds user\n{system:>20.9} seconds sys");
+    }
     let events = || stat.events.iter().map(|counted| &counted.event);
     if let Some(note) = turns_note(events()) {
         let _ = writeln!(text, "\n{note}");
@@ -91,7 +100,8 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     if let Some(note) = stat.scope_note {
         let _ = writeln!(text, "\nVMware: {note}\n(freezeMode=hybrid), so that rates of the two are wrong.");
     }
-    for note in errata_note(events()).into_iter().chain(mark_notes(events())) {
+    let notes = unsupported::notes(&stat.unsupported);
+    for note in errata_note(events()).into_iter().chain(mark_notes(events())).chain(notes) {
         let _ = writeln!(text, "\n{note}");
     }
     text
@@ -99,11 +109,13 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
 
 /// Formats what was counted in an interval.
 pub fn interval(interval: &Interval, args: &StatArgs, is_first: bool) -> String {
-    let columns = Columns::of(&interval.events, interval.blocks.as_deref(), true);
+    let columns = Columns::of(&interval.events, &interval.unsupported, interval.blocks.as_deref(), true);
     let lead = format!("{:>12.6} ", interval.time_seconds);
     let head = if is_first { "#    seconds since the start, and the counts of each interval\n" } else { "" };
-    let metrics = block_metrics(&lead, &interval.metrics, interval.blocks.as_deref(), args);
-    format!("{head}{}{metrics}", rows(&lead, &interval.events, interval.blocks.as_deref(), args, &columns))
+    let blocks = interval.blocks.as_deref();
+    let metrics = block_metrics(&lead, &interval.metrics, blocks, args);
+    let unsupported = unsupported_rows(&lead, &interval.unsupported, blocks, args, &columns);
+    format!("{head}{}{unsupported}{metrics}", rows(&lead, &interval.events, blocks, args, &columns))
 }
 
 /// Formats the metrics that were asked for, of the machine or of each set of processors.
@@ -128,6 +140,26 @@ fn rows(lead: &str, events: &[Counted], blocks: Option<&[Block]>, args: &StatArg
     }
     let rows = blocks::rows(events, blocks, args.aggregation.per_cpu).into_iter();
     rows.map(|(block, row)| columns.row(&lead_of(lead, block, args), row)).collect()
+}
+
+/// Formats the events that are not counted, below the others.
+fn unsupported_rows(
+    lead: &str,
+    events: &[Unsupported],
+    blocks: Option<&[Block]>,
+    args: &StatArgs,
+    columns: &Columns,
+) -> String {
+    if args.metric_only {
+        return String::new();
+    }
+    let leads = blocks.map_or_else(
+        || vec![lead.to_owned()],
+        |blocks| blocks.iter().map(|block| lead_of(lead, block, args)).collect(),
+    );
+    let row =
+        |event: &Unsupported, lead: &String| format!("{lead}{NOT_SUPPORTED:>0$}  {1}\n", columns.count, event.name);
+    events.iter().flat_map(|event| leads.iter().map(move |lead| row(event, lead))).collect()
 }
 
 /// Formats the events of the whole machine; on a hybrid, those of each core type together.

@@ -261,6 +261,9 @@ fn stat_compares_its_counts_with_a_baseline() {
     assert!(ran.err.ends_with("only in one of the two: TotalIssues\n"), "{}", ran.err);
     assert_eq!(stat("--fail-above 5%").outcome.unwrap(), Exit::Worse.code());
     assert_eq!(stat("--fail-above 9%").outcome.unwrap(), Exit::Done.code());
+    let line = format!("stat -e INST_RETIRED.ANY -r 3 --baseline {} --duration 0.001s", baseline.display());
+    let ran = run(&counted([1100, 1111, 1089], &[2]), &line);
+    assert!(ran.err.contains("+10.00%  2.52  INST_RETIRED.ANY\n"), "an event by another name: {}", ran.err);
     let line = format!("-e 0x13 -r 3 --baseline {} --fail-above 5%", baseline.display());
     let of_command = super::stat(&counted([1100, 1111, 1089], &[0x13]), &line);
     assert_eq!(of_command.outcome.unwrap(), 3, "the code of the command comes first");

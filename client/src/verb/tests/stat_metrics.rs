@@ -183,7 +183,7 @@ fn level_1_is_that_of_general_counters_where_the_driver_refuses_the_metrics_of_s
     // What the user names is not omitted.
     let refused_sources = vec![(number(RETIRING), ErrorCode::UnsupportedSource, [NO_METRICS, 0])];
     let system = FakeSystem::running(FakeDriver { info, refused_sources, ..FakeDriver::default() });
-    assert_eq!(stat(&system, "-e PERF_METRICS.RETIRING").failure().0, Exit::UnsupportedSource);
+    assert_eq!(stat(&system, "--strict -e PERF_METRICS.RETIRING").failure().0, Exit::UnsupportedSource);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_metric_whose_event_the_driver_refuses_has_the_reason() {
 fn the_frequency_is_that_of_the_time_stamp_counter_times_cycles_by_reference_cycles() {
     let counts = [count(number(CYCLES), 0, 500, SECOND), count(0x1B, 0, 400, SECOND)];
     let without = skylake(&counts);
-    let (exit, report) = stat(&without, "-M Frequency").failure();
+    let (exit, report) = stat(&without, "--strict -M Frequency").failure();
     assert_eq!(exit, Exit::UnsupportedSource);
     assert!(report.starts_with("error: Frequency cannot be computed here\n  because: ref-cycles was not"), "{report}");
     assert!(without.driver.inputs(Code::Start).is_empty());

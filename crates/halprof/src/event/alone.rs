@@ -41,7 +41,7 @@ impl TogetherError {
 /// # Errors
 /// If one has.
 pub fn check(events: &[EventRequest], sources: &Sources) -> Result<(), TogetherError> {
-    let name = |request: &EventRequest| sources.name_of(&request.event);
+    let name = |request: &EventRequest| sources.word_of(&request.event);
     let shares_cores = |one: u32, other: u32| one == other || one == 0 || other == 0;
     for (index, event) in events.iter().enumerate().filter(|(_, request)| sources.is_alone(&request.event)) {
         let other = events.iter().enumerate().find(|(number, other)| {

@@ -11,6 +11,7 @@ use protocol::{Event, EventRequest, ProcessorSet, event_flags, modes};
 use crate::Driver;
 use crate::core_types::CoreTypeInfo;
 use crate::error::Error;
+use crate::error_kind::ErrorKind;
 use crate::event::event_cache;
 use crate::event::no_generic::NoGeneric;
 use crate::event::raw_event::{ExtraTerm, term_of};
@@ -19,6 +20,7 @@ use crate::event::vendor_event::{self, CannotCount, CannotCountEvent};
 use crate::event::{EventName, SourceName};
 use crate::source::{SourceError, SourceInfo, Sources};
 use crate::text::format;
+use crate::text::unavailable::{NoCounters, Unavailable};
 
 /// UnhaltedReferenceCycles, the source of fixed counter 2.
 const REFERENCE_CYCLES: u64 = 0x1B;
@@ -76,12 +78,50 @@ pub fn one(wanted: &SourceName, driver: &Driver) -> Result<SourceInfo, Error> {
     found.into_iter().next().ok_or_else(|| unknown(wanted, driver.sources(), &[]))
 }
 
+/// Returns the sources of an event, as [`find`] does, by the name that the user gave it: messages have it too.
+///
+/// # Errors
+/// As for [`find`].
+pub fn resolve(
+    wanted: &SourceName,
+    modes: u32,
+    processors: &ProcessorSet,
+    driver: &Driver,
+) -> Result<Vec<SourceInfo>, Error> {
+    let mut found = find(wanted, modes, processors, driver)?;
+    if let word @ (SourceName::Name(_) | SourceName::Valued(..)) = wanted.source() {
+        for source in &mut found {
+            driver.sources()?.rename(source, &word.to_string());
+        }
+    }
+    Ok(found)
+}
+
 /// Returns the sources of an event. On a hybrid an event by its maker's name is one for each core type that has it, as
 /// in perf; with a set of processors, only those of these processors.
 ///
 /// # Errors
-/// If nothing has this name, or the driver cannot count the event or, with [`modes::PRECISE`], record it.
-pub fn resolve(
+/// If nothing has this name, the machine has no counters, or the driver cannot count the event or, with
+/// [`modes::PRECISE`], record it.
+pub fn find(
+    wanted: &SourceName,
+    modes: u32,
+    processors: &ProcessorSet,
+    driver: &Driver,
+) -> Result<Vec<SourceInfo>, Error> {
+    let found = in_tables(wanted, modes, processors, driver);
+    let needs_counter = match &found {
+        Ok(found) => found.iter().any(|one| one.event.source != Source::TIME.0),
+        Err(error) => error.kind() == ErrorKind::UnsupportedSource,
+    };
+    match Unavailable::of_machine(&driver.info()?).filter(|_| needs_counter) {
+        Some(cause) => Err(NoCounters { name: wanted.to_string(), cause }.into()),
+        None => found,
+    }
+}
+
+/// Returns the sources of an event that the tables of the machine have.
+fn in_tables(
     wanted: &SourceName,
     modes: u32,
     processors: &ProcessorSet,

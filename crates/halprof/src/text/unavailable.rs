@@ -1,10 +1,12 @@
 //! Why a machine has no counters, and what makes them available.
 
-use std::fmt;
-
 use pmu::{Hypervisor, Kind, Reason};
+use protocol::InfoReply;
 use serde::Serialize;
+use thiserror::Error;
 use x86_defs::cpuid::{VENDOR_HYGON, VENDOR_TCG};
+
+use crate::text::format;
 
 /// The remedy where another profiler may use the counters.
 pub const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
@@ -18,7 +20,8 @@ pub const WITHOUT_ENLIGHTENMENTS: &str = ".\\client stat, which needs no interru
      without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample";
 
 /// Why there are no counters, and what to do about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Error)]
+#[error("{what}")]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Unavailable {
     /// The reason.
@@ -27,7 +30,25 @@ pub struct Unavailable {
     pub remedy: &'static str,
 }
 
+/// An event that cannot be counted, on a machine without counters.
+#[derive(Debug, Error)]
+#[error("{name} cannot be counted: this machine has no counters")]
+pub struct NoCounters {
+    /// Name of the event.
+    pub name: String,
+    /// Why there are none.
+    #[source]
+    pub cause: Unavailable,
+}
+
 impl Unavailable {
+    /// Returns why the machine of a driver has no counters, or none that count; `None` if it has counters.
+    #[must_use]
+    pub fn of_machine(info: &InfoReply) -> Option<Self> {
+        Self::of_emulator(&info.hypervisor_vendor)
+            .or_else(|| Self::of(info.interface, info.reason, info.hypervisor, &format::text(&info.vendor)))
+    }
+
     /// Returns why a machine with a processor of this vendor has no counters; `None` if it has counters.
     #[must_use]
     pub fn of(interface: u32, reason: u32, hypervisor: u32, vendor: &str) -> Option<Self> {
@@ -68,10 +89,11 @@ impl Unavailable {
     }
 }
 
-/// Formats the last lines of the properties of a machine.
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "No counters: {}\n  try: {}", self.what, self.remedy)
+impl Unavailable {
+    /// Formats the last lines of the properties of a machine.
+    #[must_use]
+    pub fn paragraph(&self) -> String {
+        format!("No counters: {}\n  try: {}", self.what, self.remedy)
     }
 }
 
@@ -86,8 +108,10 @@ const HYGON: (&str, &str) = (
      /v HygonAsAmd /t REG_DWORD /d 1",
 );
 
-const NO_COUNTERS: (&str, &str) =
-    ("the processor has no counters that this driver knows", "another machine; the reason above says what is missing");
+const NO_COUNTERS: (&str, &str) = (
+    "the processor has no counters that this driver knows",
+    "another machine   (Reason in .\\client info says what is missing)",
+);
 
 /// Returns the text for the number of a hypervisor.
 #[must_use]
@@ -113,7 +137,7 @@ mod tests {
                 assert_eq!(Unavailable::of(Kind::Amd64 as u32, reason as u32, kind as u32, "GenuineIntel"), None);
                 let unavailable =
                     Unavailable::of(Kind::Default as u32, reason as u32, kind as u32, "GenuineIntel").unwrap();
-                assert!(unavailable.to_string().lines().all(|line| line.len() <= 80), "{unavailable}");
+                assert!(unavailable.paragraph().lines().all(|line| line.len() <= 80), "{unavailable:?}");
                 let masked = reason == Reason::MaskedByHypervisor;
                 assert_eq!(
                     unavailable.remedy.contains("Set-VMProcessor"),

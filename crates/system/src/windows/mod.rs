@@ -39,6 +39,7 @@ use halprof::windows::{
 };
 use halprof::{Device, SERVICE, ServiceState};
 
+pub use self::speed::times_of_child;
 use crate::known_work::{CALLS, Function, KnownWork};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};

@@ -2,10 +2,12 @@
 
 #![expect(unsafe_code, reason = "calls to Windows")]
 
+use std::os::windows::io::AsRawHandle;
+use std::process::Child;
 use std::time::Duration;
 
 use halprof::windows::registry;
-use windows_sys::Win32::Foundation::FILETIME;
+use windows_sys::Win32::Foundation::{FILETIME, HANDLE};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessTimes};
 
 use super::convert::succeeded;
@@ -19,13 +21,27 @@ pub fn tsc_frequency() -> Option<f64> {
 
 /// Returns the time in user mode and in kernel mode of all threads of this process.
 pub fn processor_time() -> Option<Duration> {
+    // SAFETY: takes nothing, and the pseudo-handle needs no closing.
+    let (user, kernel) = times_of(unsafe { GetCurrentProcess() })?;
+    Some(user + kernel)
+}
+
+/// Returns the time of a child process in user mode and in kernel mode.
+#[must_use]
+pub fn times_of_child(child: &Child) -> Option<(Duration, Duration)> {
+    times_of(child.as_raw_handle())
+}
+
+/// Returns the time of a process, whose handle is open, in user mode and in kernel mode.
+fn times_of(process: HANDLE) -> Option<(Duration, Duration)> {
     let mut times = [FILETIME { dwLowDateTime: 0, dwHighDateTime: 0 }; 4];
     let [created, exited, kernel, user] = &mut times;
-    // SAFETY: takes nothing, and the pseudo-handle needs no closing.
-    let process = unsafe { GetCurrentProcess() };
-    // SAFETY: the pseudo-handle is always valid, and each pointer is to a FILETIME that nothing else uses.
+    // SAFETY: a handle that is not open is refused, and each pointer is to a FILETIME that nothing else uses.
     succeeded(unsafe { GetProcessTimes(process, created, exited, kernel, user) }).ok()?;
-    let units = |time: &FILETIME| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
+    let time = |time: &FILETIME| {
+        let units = u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
+        Duration::from_nanos(units.saturating_mul(100))
+    };
     let [_, _, kernel, user] = &times;
-    Some(Duration::from_nanos(units(kernel).saturating_add(units(user)).saturating_mul(100)))
+    Some((time(user), time(kernel)))
 }

@@ -202,7 +202,7 @@ fn a_driver_that_is_missing_or_refuses() {
         on(full, &["start 6", "stat -e 6 -- app", "record -e 6 -o NEW -- app"]),
         on(taken, &["start 6"]),
         on(root, &["start 6"]),
-        on(hidden, &["info", "stat -- app", "record --duration 1ms -o NEW"]),
+        on(hidden, &["info", "stat --strict -- app", "record --duration 1ms -o NEW"]),
         on(idle, &["read 6", "stop 6", "read"]),
     ];
     let text = texts.join("\n");
