@@ -192,10 +192,10 @@ impl Profiling {
     }
 
     /// Returns the requests for the event: on a hybrid, one for each core type that has it.
-    fn events(&self, connection: &Driver) -> Result<Vec<EventRequest>, Error> {
-        let mut events = Vec::new();
+    fn events(&self, connection: &Driver, system: &dyn System) -> Result<Vec<EventRequest>, Error> {
+        let (mut events, clock) = (Vec::new(), system.tsc_frequency());
         for requested in RequestedEvent::of(&self.event, &ProcessorSet::EMPTY, connection)? {
-            add(&mut events, requested.request(self.sampling.frequency), connection.sources()?)?;
+            add(&mut events, requested.request(self.sampling.frequency, clock), connection.sources()?)?;
         }
         Ok(events)
     }
@@ -204,7 +204,7 @@ impl Profiling {
         let mut watch = Watch { is_over, system, next: Instant::now() };
         let connection = connection::open(system)?;
         let info = connection.info()?;
-        let events = self.events(&connection)?;
+        let events = self.events(&connection, system)?;
         let header = StartHeader { flags: flags::YIELDS, ..StartHeader::EMPTY };
         // If Windows refuses the trace session, the profile is of functions without callers.
         let trace =

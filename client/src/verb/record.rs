@@ -28,6 +28,9 @@ use user_error::event_error::EventError;
 /// Roles of the event that is sampled without `-e`: the first that the machine supports.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 
+/// Share of the time that the counters may pause without a warning.
+const LONG_PAUSES: f64 = 0.25;
+
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = connection::open(system)?;
@@ -69,9 +72,10 @@ pub fn events(args: &RecordArgs, context: &mut Context, connection: &Driver) -> 
     if args.freq.is_some() && requested.iter().all(|event| event.interval.is_some()) {
         return Err(EventError::NoFrequency.into());
     }
+    let clock = context.system()?.tsc_frequency();
     for mut requested in requested {
         requested.interval = requested.interval.or(args.count);
-        let request = requested.request(args.frequency());
+        let request = requested.request(args.frequency(), clock);
         if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
             let SourceInfo { name, minimum, maximum, .. } = requested.source;
             let used = request.interval;
@@ -107,6 +111,7 @@ fn requested(args: &RecordArgs, connection: &Driver) -> Result<Vec<RequestedEven
             source: source.cloned().ok_or(EventError::NoDefault)?,
             modes: modes::BOTH,
             interval: None,
+            follows_clock: true,
         }]);
     }
     let processors = args.session.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
@@ -172,12 +177,16 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
             outcome.because_full(),
         ))?;
     }
-    if throttled > 0 {
-        let percent = args.session.budget.unwrap_or(DEFAULT_BUDGET / 10);
+    let paused = outcome.paused_share();
+    if throttled > 0 || paused >= LONG_PAUSES {
+        let what = match throttled {
+            0 => format!("the counters paused {} of the time", percent(paused)),
+            _ => format!("{} samples were not taken", grouped(throttled)),
+        };
+        let budget = args.session.budget.unwrap_or(DEFAULT_BUDGET / 10);
         context.warn(&format!(
-            "warning: {} samples were not taken: interrupts had {percent} % of a processor's time\n  \
-             try: a larger interval (-e SOURCE@INTERVAL), a lower -F, or a larger --budget",
-            grouped(throttled)
+            "warning: {what}: interrupts had {budget} % of a processor's time\n  \
+             try: a larger interval (-e SOURCE@INTERVAL), a lower -F, or a larger --budget"
         ))?;
     }
     let kernel = outcome.kernel_warning();

@@ -168,7 +168,7 @@ impl Metrics {
         let mut constants = Values::default();
         constants.set("#num_cpus", info.processors.into());
         if let Some(hertz) = system.tsc_frequency() {
-            constants.set("#system_tsc_freq", hertz);
+            constants.set("#system_tsc_freq", terminal::format::real(hertz));
         }
         if let Some(has_threads) = has_threads(system) {
             constants.set("#SMT_on", f64::from(u8::from(has_threads)));

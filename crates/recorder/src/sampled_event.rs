@@ -1,10 +1,11 @@
 //! An event to sample, from its name to the request.
 
 use halprof::Driver;
-use halprof::event::{EventName, SampledEvent, resolve};
+use halprof::event::role::Role;
+use halprof::event::{EventName, SampledEvent, SourceName, find, resolve};
 use halprof::source::SourceInfo;
 use pmu::Source;
-use protocol::{EventRequest, ProcessorSet};
+use protocol::{EventRequest, ProcessorSet, modes};
 
 use user_error::Error;
 
@@ -20,6 +21,8 @@ pub struct RequestedEvent {
     pub modes: u32,
     /// Its interval, if it has a fixed one.
     pub interval: Option<u32>,
+    /// Whether it happens about once in a cycle.
+    pub follows_clock: bool,
 }
 
 impl RequestedEvent {
@@ -29,20 +32,23 @@ impl RequestedEvent {
     /// If the machine does not have the event.
     pub fn of(sampled: &SampledEvent, processors: &ProcessorSet, connection: &Driver) -> Result<Vec<Self>, Error> {
         let SampledEvent { event: EventName { source, modes, counters, .. }, interval } = sampled;
+        let of_each_cycle = of_each_cycle(connection)?;
         let requested = |mut found: SourceInfo| {
+            let follows_clock = of_each_cycle.contains(&found.event.source);
             if *counters != 0 {
                 found.event.counters = *counters;
             }
-            Self { source: found, modes: *modes, interval: *interval }
+            Self { source: found, modes: *modes, interval: *interval, follows_clock }
         };
         Ok(resolve(source, *modes, processors, connection)?.into_iter().map(requested).collect())
     }
 
     /// Returns the request for the event. An interval that the user named is fixed; otherwise, it is adjusted to
-    /// `frequency`. The interval of a timer is a whole number of milliseconds and is never adjusted.
+    /// `frequency`, from one near it if the event follows the `clock`, which has so many hertz. The interval of a timer
+    /// is a whole number of milliseconds and is never adjusted.
     #[must_use]
-    pub fn request(&self, frequency: u32) -> EventRequest {
-        let Self { source, modes, interval } = self;
+    pub fn request(&self, frequency: u32, clock: Option<u64>) -> EventRequest {
+        let Self { source, modes, interval, follows_clock } = self;
         let range = source.minimum..=source.maximum;
         let clamp = |wanted: u32| wanted.max(*range.start()).min(*range.end());
         let (interval, frequency) = match interval {
@@ -51,8 +57,24 @@ impl RequestedEvent {
                 (clamp(wanted).next_multiple_of(TIMER_UNIT), 0)
             }
             Some(interval) => (clamp(*interval), 0),
-            None => (source.interval, frequency),
+            None => {
+                let near = clock.filter(|_| *follows_clock).map(|hertz| hertz / u64::from(frequency.max(1)));
+                (near.map_or(source.interval, |near| clamp(u32::try_from(near).unwrap_or(u32::MAX))), frequency)
+            }
         };
         EventRequest { event: source.event, modes: *modes, interval, frequency, ..EventRequest::EMPTY }
     }
+}
+
+/// Returns the sources of the events that happen about once in a cycle.
+fn of_each_cycle(driver: &Driver) -> Result<Vec<u64>, Error> {
+    let sources = driver.sources()?;
+    let of_hal = [Role::Cycles, Role::Instructions].into_iter().filter_map(|role| sources.with_role(role));
+    let mut found: Vec<u64> = of_hal.map(|source| source.event.source).collect();
+    for name in ["cycles", "instructions", "ref-cycles"] {
+        // A machine that does not have it has other events.
+        let named = find(&SourceName::Name(name.to_owned()), modes::BOTH, &ProcessorSet::EMPTY, driver);
+        found.extend(named.into_iter().flatten().map(|source| source.event.source));
+    }
+    Ok(found)
 }

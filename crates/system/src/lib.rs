@@ -221,7 +221,7 @@ pub trait System {
     /// Returns what knows the processes and their modules.
     fn process_source(&self) -> Box<dyn ProcessSource>;
     /// Returns the frequency of the time-stamp counter in hertz, if it is known.
-    fn tsc_frequency(&self) -> Option<f64>;
+    fn tsc_frequency(&self) -> Option<u64>;
     /// Returns the processor time that this process has used, if it is known.
     fn processor_time(&self) -> Option<Duration>;
     /// Returns the core and the package of every processor.

@@ -120,7 +120,7 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
         source: 0x13,
         name: "TotalCycles".into(),
         modes: 3,
-        interval: 65_536,
+        interval: 3_000_000, // the clock of the fake has 3 GHz
         frequency: 1_000,
         core_type: 0,
     };
@@ -177,7 +177,7 @@ fn samples_of_two_values_of_one_event_are_recorded_apart() {
 #[test]
 fn record_requests_each_named_event_once_with_a_valid_interval() {
     let bench = Bench::new(&[]);
-    let ran = bench.record_command("-e 2:u@10k,6@10,6@11,2:u@10000,TotalCycles -F 2k -C 0,2 --ring 64 --budget 50");
+    let ran = bench.record_command("-e 2:u@10k,6@10,6@11,2:u@10000,TotalCycles,11 -F 2k -C 0,2 --ring 64 --budget 50");
     let (header, events) = bench.start();
     assert_eq!((header.flags, header.ring, header.budget), (0, 64, 500));
     assert!(header.processors.iter().eq([0, 2]));
@@ -188,7 +188,9 @@ fn record_requests_each_named_event_once_with_a_valid_interval() {
         frequency,
         ..EventRequest::EMPTY
     };
-    assert_eq!(events, [event(2, 1, 10_000, 0), event(6, 3, 4_096, 0), event(0x13, 3, 65_536, 2_000)]);
+    // The clock of the fake has 3 GHz, and nothing says how often a branch is mispredicted.
+    let adjusted = [event(0x13, 3, 1_500_000, 2_000), event(11, 3, 65_536, 2_000)];
+    assert_eq!(events, [&[event(2, 1, 10_000, 0), event(6, 3, 4_096, 0)][..], &adjusted].concat());
     assert_eq!(
         ran.err.lines().take(2).collect::<Vec<_>>(),
         [
@@ -252,7 +254,13 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
     assert_eq!((header.ring, header.budget, header.processors.is_empty()), (2_048, 0, true));
     assert_eq!(
         events,
-        [EventRequest { event: Event::of(0x13), modes: 3, interval: 65_536, frequency: 1_000, ..EventRequest::EMPTY }]
+        [EventRequest {
+            event: Event::of(0x13),
+            modes: 3,
+            interval: 3_000_000,
+            frequency: 1_000,
+            ..EventRequest::EMPTY
+        }]
     );
 
     for (sources, outcome) in [

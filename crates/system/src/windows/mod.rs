@@ -177,7 +177,7 @@ impl System for Windows {
         Box::new(Processes { _debug: EnabledPrivilege::new(DEBUG) })
     }
 
-    fn tsc_frequency(&self) -> Option<f64> {
+    fn tsc_frequency(&self) -> Option<u64> {
         speed::tsc_frequency()
     }
 

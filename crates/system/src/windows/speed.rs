@@ -14,9 +14,9 @@ use super::convert::succeeded;
 
 /// Returns the frequency of the time-stamp counter in hertz, which Windows measured at boot and stores in MHz; `None`
 /// if it is unknown.
-pub fn tsc_frequency() -> Option<f64> {
+pub fn tsc_frequency() -> Option<u64> {
     let megahertz = registry::number("HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0", "~MHz")?;
-    (megahertz > 0).then(|| f64::from(megahertz) * 1e6)
+    (megahertz > 0).then(|| u64::from(megahertz) * 1_000_000)
 }
 
 /// Returns the time in user mode and in kernel mode of all threads of this process.

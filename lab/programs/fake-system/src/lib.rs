@@ -399,8 +399,8 @@ impl System for FakeSystem {
         Some(self.processor_time.get())
     }
 
-    fn tsc_frequency(&self) -> Option<f64> {
-        Some(3e9)
+    fn tsc_frequency(&self) -> Option<u64> {
+        Some(3_000_000_000)
     }
 
     fn topology(&self) -> io::Result<Topology> {
