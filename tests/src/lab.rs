@@ -16,7 +16,7 @@ use crate::probe::Probe;
 use crate::program::ProgramOutput;
 use crate::start::{self, REPEATS, never_began, start_with_retries};
 use crate::wine::{Wine, artifacts, line};
-use crate::workload::Workload;
+use crate::workload::{Description, Workload};
 use crate::{HANG_LIMIT, wait_until};
 
 /// Under Wine, services of one load-order group share a process. This is the driver's group, so that the lab shares its
@@ -239,7 +239,7 @@ impl Lab {
     ///
     /// # Errors
     /// The workload did not describe its calls, or the connection to the lab is lost.
-    pub fn execute_with_stacks(&mut self, workload: &Workload) -> Result<()> {
+    pub fn execute_with_stacks(&mut self, workload: &Description) -> Result<()> {
         let (sites, stacks): (Vec<_>, Vec<_>) = workload.traced_sites()?.into_iter().unzip();
         for processor in 0..self.processors()? {
             self.wire.set_interrupt_sites(processor, &sites)?;
@@ -380,7 +380,7 @@ impl Lab {
     /// The program cannot be started.
     pub fn workload(&self) -> Result<Workload> {
         let program = artifacts()?.join("workload.exe");
-        Workload::start(|| self.wine.program(&program.to_string_lossy(), &[]))
+        Workload::start(|| self.wine.program(&program.to_string_lossy(), &["describe"]))
     }
 
     /// Installs and starts the driver, without the client.

@@ -9,11 +9,11 @@ use serde::Deserialize;
 
 use crate::start::start_with_retries;
 
-/// Share of the interrupts in each function by [`Workload::interrupt_sites`], in percent. The remainder is in the
+/// Share of the interrupts in each function by [`Description::interrupt_sites`], in percent. The remainder is in the
 /// kernel.
 pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
 
-/// Share of the stacks of [`Workload::traced_sites`] in which each caller occurs, in percent.
+/// Share of the stacks of [`Description::traced_sites`] in which each caller occurs, in percent.
 pub const CALLER_SHARES: [(&str, f64); 4] =
     [("run", 100.0), ("forward", 58.75), ("backward", 26.25), ("descend", 15.0)];
 
@@ -89,12 +89,14 @@ impl Workload {
         let description = serde_json::from_str(&line).with_context(|| format!("workload.exe printed {line:?}"))?;
         Ok(Self { child, description })
     }
+}
 
+impl Description {
     /// Returns where a processor is interrupted, by [`SHARES`]: at several addresses of each function, and otherwise in
     /// the kernel on behalf of the program.
     #[must_use]
     pub fn interrupt_sites(&self) -> Vec<InterruptSite> {
-        let Description { process, thread, functions, .. } = &self.description;
+        let Self { process, thread, functions, .. } = self;
         let shared = functions.iter().filter_map(|function| {
             let (_, percent) = SHARES.iter().find(|(name, _)| function.name == *name)?;
             Some((function, percent))
@@ -120,12 +122,12 @@ impl Workload {
     /// # Errors
     /// The program did not describe the stack of a function.
     pub fn traced_sites(&self) -> Result<Vec<(InterruptSite, SiteStack)>> {
-        let functions = self.description.functions.iter();
+        let functions = self.functions.iter();
         let paths = functions.filter_map(|function| PATHS.iter().find(|(name, _)| function.name == *name));
         let calls = paths.flat_map(|(name, numbers)| numbers.map(|number| (*name, number)));
         let of_system_call = ("alpha", 0);
         let stack = |(site, (name, number)): (InterruptSite, _)| {
-            let callers = self.description.callers(name, number)?;
+            let callers = self.callers(name, number)?;
             let [innermost, ..] = UPPER_KERNEL;
             let (ip, kernel, user) = if site.user {
                 (site.ip, Vec::new(), [&[site.ip], callers].concat())
@@ -137,9 +139,7 @@ impl Workload {
         };
         self.interrupt_sites().into_iter().zip(calls.chain([of_system_call])).map(stack).collect()
     }
-}
 
-impl Description {
     /// Returns the callers of `function` in the call with this number.
     fn callers(&self, function: &str, number: usize) -> Result<&[u64]> {
         let mut stacks = self.stacks.iter().filter(|stack| stack.function == function);

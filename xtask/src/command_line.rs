@@ -73,7 +73,8 @@ pub enum Command {
     /// Open a shell in which `client` talks to the driver on a processor of the model
     ///
     /// Builds what is needed, and installs the driver under Wine on Linux. At the end of the shell the driver is
-    /// removed, and it is checked that it left nothing behind.
+    /// removed, and it is checked that it left nothing behind. Counts and rates are simulated. `workload` is a program
+    /// to count and sample: `client record -- workload`.
     Lab {
         /// The processor: its name, or the beginning of only one name
         #[arg(long, value_name = "NAME", default_value = "zen4", value_parser = cpuid_dumps::parse_beginning)]

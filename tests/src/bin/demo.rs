@@ -101,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         let mut lab = Lab::boot(name)?;
         let workload = lab.workload()?;
         for processor in 0..lab.processors()? {
-            lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites())?;
+            lab.wire.set_interrupt_sites(processor, &workload.description.interrupt_sites())?;
         }
         lab.run_in_real_time()?;
         let program = package()?.join("client.exe");
@@ -110,7 +110,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         let client = |arguments: &[&str]| {
             let mut lab = lab.borrow_mut();
             let ran = if arguments == CALLS {
-                lab.execute_with_stacks(&workload)?;
+                lab.execute_with_stacks(&workload.description)?;
                 lab.run_traced(&program, &TraceScript::default(), arguments)?
             } else {
                 lab.wine().run(&program, arguments)?

@@ -18,7 +18,7 @@ fn two_cpus_record_a_thread_with_its_callers() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
-    let (sites, stacks): (Vec<_>, Vec<_>) = workload.traced_sites().unwrap().into_iter().unzip();
+    let (sites, stacks): (Vec<_>, Vec<_>) = workload.description.traced_sites().unwrap().into_iter().unzip();
     for processor in 0..2 {
         lab.wire.set_interrupt_sites(processor, &sites).unwrap();
     }

@@ -70,6 +70,8 @@ mod record;
 mod sampling;
 #[cfg(not(windows))]
 mod selftest;
+#[cfg(not(windows))]
+mod shell;
 mod skipped;
 #[cfg(not(windows))]
 mod sources;

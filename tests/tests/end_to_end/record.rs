@@ -44,7 +44,7 @@ fn the_report_shows_the_true_shares_of_the_functions() {
         lab.install().unwrap();
         let workload = lab.workload().unwrap();
         for processor in 0..2 {
-            lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
+            lab.wire.set_interrupt_sites(processor, &workload.description.interrupt_sites()).unwrap();
         }
         lab.run_in_real_time().unwrap();
         let file = lab.wine().drive_c("halprof.rec");
@@ -88,7 +88,7 @@ fn the_client_reports_exports_and_draws_its_recording() {
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
     for processor in 0..2 {
-        lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
+        lab.wire.set_interrupt_sites(processor, &workload.description.interrupt_sites()).unwrap();
     }
     lab.run_in_real_time().unwrap();
     let recorded = ["record", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec", "--", "cmd", "/c", "exit 3"];

@@ -33,7 +33,7 @@ fn boot(identity: &str) -> (Lab, Workload, Vec<SiteStack>) {
     let mut lab = Lab::boot(identity).unwrap();
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
-    let (mut sites, mut stacks): (Vec<_>, Vec<_>) = workload.traced_sites().unwrap().into_iter().unzip();
+    let (mut sites, mut stacks): (Vec<_>, Vec<_>) = workload.description.traced_sites().unwrap().into_iter().unzip();
     let process = workload.description.process;
     sites.push(InterruptSite { ip: RAISED, user: false, process, thread: workload.description.thread, weight: 44 });
     stacks.push(SiteStack { ip: RAISED, process, kernel: vec![RAISED], user: Vec::new(), raised: true });

@@ -24,7 +24,7 @@ fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Con
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
     for processor in 0..2 {
-        lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
+        lab.wire.set_interrupt_sites(processor, &workload.description.interrupt_sites()).unwrap();
     }
     lab.run_in_real_time().unwrap();
     let all = [&["record", "-a", "--duration", "1s", "-o", FILE], arguments].concat();

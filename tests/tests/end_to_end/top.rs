@@ -15,7 +15,7 @@ fn top_in_batch_mode_names_the_functions_that_run() {
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
     for processor in 0..2 {
-        lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
+        lab.wire.set_interrupt_sites(processor, &workload.description.interrupt_sites()).unwrap();
     }
     lab.run_in_real_time().unwrap();
     let arguments = ["top", "--batch", "-n", "3", "--delay", "500ms", "-e", "TotalIssues@4M", "--symbols", "Z:\\"];
@@ -40,7 +40,7 @@ fn top_loses_nothing_at_10000_samples_a_second() {
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
     for processor in 0..2 {
-        lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
+        lab.wire.set_interrupt_sites(processor, &workload.description.interrupt_sites()).unwrap();
     }
     let updates = if is_soak() { "15" } else { "2" };
     for _ in 0..rounds(1, 2) {

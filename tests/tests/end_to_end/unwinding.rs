@@ -371,7 +371,7 @@ fn is_the_end(call: &Call) -> impl Fn(&Function) -> bool {
 fn the_stacks_of_the_interrupt_sites_have_the_stated_callers() {
     let lab = Lab::boot("amd-legacy").unwrap();
     let workload = lab.workload().unwrap();
-    let (sites, stacks): (Vec<_>, Vec<_>) = workload.traced_sites().unwrap().into_iter().unzip();
+    let (sites, stacks): (Vec<_>, Vec<_>) = workload.description.traced_sites().unwrap().into_iter().unzip();
     drop(workload);
     lab.finish().unwrap();
 

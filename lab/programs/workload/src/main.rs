@@ -1,6 +1,7 @@
 //! workload.exe: a program with known functions, for sampling it and for looking up its addresses in its PDB.
 //!
-//! It runs its functions, prints one line of JSON, and exits when its standard input is closed:
+//! `workload.exe SECONDS` executes its functions so long. Meanwhile its description is in a file for the test bench.
+//! `workload.exe describe` prints the description, one line of JSON, and exits when its standard input is closed:
 //!
 //! ```json
 //! {"process":32,"thread":36,"functions":[{"name":"alpha","address":5368713216,"size":208},...],

@@ -2,12 +2,24 @@
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
-use core::{arch::asm, ffi::c_void, mem::MaybeUninit, ptr, slice};
+use core::{
+    arch::asm,
+    ffi::{CStr, c_void},
+    mem::MaybeUninit,
+    ptr, slice,
+};
 
 /// STD_INPUT_HANDLE.
 pub const INPUT: u32 = 10_u32.wrapping_neg();
 /// STD_OUTPUT_HANDLE.
 pub const OUTPUT: u32 = 11_u32.wrapping_neg();
+
+const GENERIC_WRITE: u32 = 1 << 30;
+/// FILE_SHARE_READ and FILE_SHARE_DELETE. Only one program at a time can write.
+const SHARE: u32 = 1 | 4;
+const CREATE_ALWAYS: u32 = 2;
+/// FILE_FLAG_DELETE_ON_CLOSE. Windows closes the file when the program ends, in whatever way.
+const DELETE_ON_CLOSE: u32 = 1 << 26;
 
 #[link(name = "kernel32.dll", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -15,6 +27,17 @@ unsafe extern "system" {
     pub safe fn GetCurrentProcessId() -> u32;
     pub safe fn GetCurrentThreadId() -> u32;
     pub safe fn GetStdHandle(which: u32) -> *mut c_void;
+    pub safe fn SetStdHandle(which: u32, file: *mut c_void) -> i32;
+    pub safe fn GetTickCount64() -> u64;
+    fn CreateFileA(
+        name: *const u8,
+        access: u32,
+        share: u32,
+        security: *const c_void,
+        creation: u32,
+        flags: u32,
+        template: *mut c_void,
+    ) -> *mut c_void;
     pub fn ReadFile(file: *mut c_void, bytes: *mut u8, length: u32, read: *mut u32, overlapped: *mut c_void) -> i32;
     pub fn WriteFile(
         file: *mut c_void,
@@ -138,14 +161,23 @@ pub fn size(address: usize) -> u32 {
     unsafe { entry.as_ref() }.map_or(0, |entry| entry.end - entry.begin)
 }
 
-/// Returns whether the command line ends with `text`.
-pub fn command_line_ends_with(text: &[u8]) -> bool {
+/// Creates a file that exists until the program ends. Returns an invalid handle if it cannot be created.
+pub fn create(name: &CStr) -> *mut c_void {
+    let (name, none) = (name.as_ptr().cast(), ptr::null_mut());
+    // SAFETY: the name ends with a zero, and the other pointers may be null.
+    unsafe { CreateFileA(name, GENERIC_WRITE, SHARE, none, CREATE_ALWAYS, DELETE_ON_CLOSE, none) }
+}
+
+/// Returns what follows the name of the program in the command line.
+pub fn arguments() -> &'static [u8] {
     let line = GetCommandLineA();
     // SAFETY: the command line ends with a zero byte.
     let length = unsafe { lstrlenA(line) };
     // SAFETY: the command line has this many bytes and is never changed.
     let line = unsafe { slice::from_raw_parts(line, usize::try_from(length).unwrap_or(0)) };
-    line.iter().rev().take(text.len()).eq(text.iter().rev())
+    let (end, line) = line.strip_prefix(b"\"").map_or((b' ', line), |name| (b'"', name));
+    let name_ends = |byte: &u8| *byte == end;
+    line.splitn(2, name_ends).nth(1).unwrap_or_default().trim_ascii()
 }
 
 /// The stack of the current thread.

@@ -66,7 +66,7 @@ fn pushed_profiles_have_the_interrupts_of_the_bench() {
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
     for (to, stacks) in [("pyroscope", true), ("parca", false)] {
-        lab.execute_with_stacks(&workload).unwrap();
+        lab.execute_with_stacks(&workload.description).unwrap();
         // The first attempt fails.
         let mut attempts = 0;
         let server = Server::start(usize::MAX, move |_| {
