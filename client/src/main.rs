@@ -36,7 +36,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let (mut input, mut out, mut err) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
     let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
     context.cache = halprof::event::event_cache::EventCache::of_this_account();
-    context.is_terminal = io::stdout().is_terminal();
+    context.columns = io::stdout().is_terminal().then(terminal::columns::of_terminal);
     context.colors = terminal::color::stdout_has_colors();
     verb::run(&cli.verb, &mut context)
 }

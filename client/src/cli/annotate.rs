@@ -11,9 +11,9 @@ function, and above them the lines of source code that PDB or DWARF name. The
 first event of the recording is used, or that of -e.
 
 SYMBOL
-  A whole name, as `.\\client report --wide` shows it; or a part of one, or a
-  pattern with * and ?, if only one function with samples matches. MODULE!NAME takes the functions
-  of one module, such as ntdll!Rtl*.
+  A name, as `.\\client report` shows it, shortened or not; or a part of one, or a
+  pattern with * and ?, if only one function with samples matches. MODULE!NAME
+  takes the functions of one module, such as ntdll!Rtl*.
 
 SKID
   The address of a sample is that at which the interrupt came: a few

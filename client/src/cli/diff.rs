@@ -88,7 +88,7 @@ pub struct DiffArgs {
     /// Units of work that OLD and NEW did; changes are those of one unit
     #[arg(long, value_name = "OLD,NEW", value_parser = work)]
     pub work: Option<Work>,
-    /// Do not shorten names to fit 80 columns
+    /// Do not shorten names to fit the terminal; in a pipe or a file they never are
     #[arg(long)]
     pub wide: bool,
     /// Print one JSON object

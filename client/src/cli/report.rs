@@ -22,11 +22,13 @@ samples that are independent of each other.
 SELECTION
   --cpu, --process, --thread, --module, --symbol and --time show only a part of
   the samples; a sample must match all of them. An option that is repeated
-  selects what one of its values selects. In names, * stands for any characters
-  and ? for one. Processes and modules match in any case and without .exe or
-  .dll, functions only as they are shown; the code of an inlined function
-  belongs to both functions. --time counts from the first record of the
-  recording, and the end does not belong to the range.
+  selects what one of its values selects. In names, * and .. stand for any
+  characters and ? for one. Processes and modules match in any case and without
+  .exe or .dll. --symbol takes a function as it is shown, shortened or not; if
+  none matches, in any case; if none does, a part of a name that only one
+  function has. The code of an inlined function belongs to both functions.
+  --time counts from the first record of the recording, and the end does not
+  belong to the range.
 
 SYMBOLS
   The names of functions come from PDBs, from symbols and debug information of
@@ -228,7 +230,7 @@ pub struct CallOptions {
 /// Which names are shown, and how.
 #[derive(Debug, Args)]
 pub struct NameOptions {
-    /// Do not shorten names to fit 80 columns
+    /// Do not shorten names to fit the terminal; in a pipe or a file they never are
     #[arg(long)]
     pub wide: bool,
     /// The symbol is the innermost function, even if it is inlined

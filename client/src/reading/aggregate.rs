@@ -225,8 +225,8 @@ pub struct Calls {
     pub has_children: bool,
     /// The direction in which calls are drawn below each row.
     pub order: Option<CallOrder>,
-    /// Whether names are shown in full.
-    pub is_wide: bool,
+    /// The width to which names are shortened.
+    pub width: usize,
 }
 
 /// The samples of a row and of the functions that it calls.
@@ -412,7 +412,7 @@ fn source(
     };
     let mut rows: Vec<AggregateRow> = rows.into_iter().map(AggregateRow::from).collect();
     for (row, tree) in rows.iter_mut().zip(&trees) {
-        row.calls = calls::lines(tree, contents, symbol_index, table.total.weight.events, calls.is_wide);
+        row.calls = calls::lines(tree, contents, symbol_index, table.total.weight.events, calls.width);
     }
     SourceAggregate {
         id: event.and_then(|event| Source(event.source).number()),

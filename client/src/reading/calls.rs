@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use report::{CallTree, Contents, SymbolIndex};
 
-use terminal::columns::{CONSOLE, shortened};
+use terminal::columns::shortened;
 use terminal::format::real;
 
 /// Spaces before a tree.
@@ -40,10 +40,9 @@ pub fn lines(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     events: u64,
-    is_wide: bool,
+    width: usize,
 ) -> Vec<String> {
     let children = tree.children();
-    let width = if is_wide { usize::MAX } else { CONSOLE };
     let mut drawing = Drawing { tree, children, contents, symbol_index, events, width, lines: Vec::new() };
     let top = drawing.shown(drawing.children.len().saturating_sub(1));
     drawing.branches(&top, INDENT, tree.all().events);

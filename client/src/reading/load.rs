@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, RecordedSession};
 use report::{
-    Contents, Detail, ExportError, Filter, Input, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
-    SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
+    Contents, Detail, ExportError, Filter, Input, Missing, NamePattern, PerfMapProblem, Reason, SampleLocation,
+    SampledSource, SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
 };
 
 use crate::cli::{RecordingArgs, SelectionArgs};
 use crate::reading::open::{RecordingError, reader, unreadable, watched_reader};
-use crate::reading::selection::{check_names, filter, slice};
+use crate::reading::selection::{filter, resolved_names, slice};
 use terminal::context::Context;
 use terminal::format::counted;
 use user_error::exit::Exit;
@@ -60,7 +60,8 @@ impl LoadedRecording {
         *symbol_index = SymbolIndex::new(contents, filter, &finder);
         let is_selected = |location: &SampleLocation| filter.selects(location.sampled_source(), location.process);
         let locations = contents.sample_counts.locations().filter(|(location, _)| is_selected(location));
-        check_names(filter, locations.map(|(location, weight)| (location, weight.events)), symbol_index)?;
+        let locations = locations.map(|(location, weight)| (location, weight.events));
+        filter.symbols = resolved_names(filter, locations, symbol_index)?;
         Ok(loaded)
     }
 
@@ -76,7 +77,7 @@ impl LoadedRecording {
         let all = locations().chain(contents.callers(locations()));
         *symbol_index = SymbolIndex::of(&contents.processes, all, &finder);
         let locations = samples.iter().map(|one| (one.location(&contents.processes), one.sample.events));
-        check_names(filter, locations, symbol_index)?;
+        filter.symbols = resolved_names(filter, locations, symbol_index)?;
         samples.retain(|one| filter.selects_names(&one.location(&contents.processes), symbol_index));
         Ok((loaded, samples))
     }
@@ -169,7 +170,9 @@ impl LoadedRecording {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let chosen =
+            |pattern: &NamePattern| Some(format!("note: --symbol {} is {}", pattern.as_str(), pattern.chosen()?));
+        let mut notes: Vec<String> = self.filter.symbols.iter().filter_map(chosen).collect();
         let unreadable = self.contents.sample_counts.unreadable();
         if unreadable > 0 {
             notes

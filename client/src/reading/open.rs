@@ -14,6 +14,9 @@ use user_error::exit::Exit;
 /// Maximum number of names that an error lists.
 const MAX_NAMES: usize = 5;
 
+/// Maximum number of functions that an error lists, each on a line.
+const MAX_FUNCTIONS: usize = 8;
+
 /// Why a recording cannot be shown.
 #[derive(Debug, ThisError)]
 pub enum RecordingError {
@@ -53,6 +56,16 @@ pub enum RecordingError {
         /// Names that the recording has.
         recorded: Vec<String>,
     },
+    /// A part of a name is in several functions.
+    #[error("{given} matches {}", listed(.names))]
+    Ambiguous {
+        /// What the user typed.
+        given: String,
+        /// The functions that match.
+        names: Vec<String>,
+        /// What to type instead.
+        remedy: String,
+    },
     /// The recording has no samples to draw.
     #[error("{} has no samples", .path.display())]
     NoSamples {
@@ -65,6 +78,13 @@ pub enum RecordingError {
         /// The recording.
         path: PathBuf,
     },
+}
+
+fn listed(names: &[String]) -> String {
+    let first: Vec<&str> = names.iter().take(MAX_FUNCTIONS).map(String::as_str).collect();
+    let more = names.len() - first.len();
+    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    format!("{} functions:\n  {}{more}", names.len(), first.join("\n  "))
 }
 
 fn recorded_instead(names: &[String]) -> String {
@@ -82,7 +102,7 @@ impl UserError for RecordingError {
     fn exit(&self) -> Exit {
         match self {
             Self::NotFound { .. } | Self::Unopenable { .. } | Self::Unreadable { .. } => Exit::Recording,
-            Self::NotRecorded { .. } | Self::NoSamples { .. } => Exit::NotRecorded,
+            Self::NotRecorded { .. } | Self::Ambiguous { .. } | Self::NoSamples { .. } => Exit::NotRecorded,
             Self::SameFile { .. } => Exit::Usage,
         }
     }
@@ -95,6 +115,7 @@ impl UserError for RecordingError {
                     argument(&path.display().to_string())
                 ));
             }
+            Self::Ambiguous { remedy, .. } => remedy,
             Self::Unreadable { cause: ReadError::NotARecording, .. } => {
                 ".\\client report FILE, with a file that .\\client record wrote"
             }

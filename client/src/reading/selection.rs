@@ -1,5 +1,6 @@
 //! Finds what the options of a selection name in a recording.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -8,6 +9,7 @@ use std::path::Path;
 use halprof::core_types::qualified;
 use halprof::event::SourceName;
 use halprof::source;
+use halprof::text::argument::argument;
 use protocol::UNKNOWN;
 use recording::{Reader, RecordedEvent};
 use report::{Contents, Filter, NamePattern, ProcessKey, RecordedTime, SampleLocation, Slice, SymbolIndex};
@@ -133,37 +135,61 @@ fn processes_of(
 }
 
 /// Checks that each pattern of the filter matches a module or symbol at one of the locations, of which `symbol_index`
-/// has the names.
-pub fn check_names(
+/// has the names. Returns the patterns of symbols with what they mean.
+pub fn resolved_names(
     filter: &Filter,
     locations: impl Iterator<Item = (SampleLocation, u64)>,
     symbol_index: &SymbolIndex,
-) -> Result<(), RecordingError> {
-    if filter.modules.is_empty() && filter.symbols.is_empty() {
-        return Ok(());
+) -> Result<Vec<NamePattern>, RecordingError> {
+    let mut patterns = filter.symbols.clone();
+    if filter.modules.is_empty() && patterns.is_empty() {
+        return Ok(patterns);
     }
-    let (mut modules, mut symbols): (BTreeMap<String, u64>, BTreeMap<String, u64>) = Default::default();
+    let mut modules: BTreeMap<String, u64> = BTreeMap::new();
+    let mut symbols: BTreeMap<[String; 2], u64> = BTreeMap::new();
     for (location, events) in locations {
         *modules.entry(symbol_index.module(&location).to_owned()).or_default() += events;
-        for name in symbol_index.frames(&location) {
-            *symbols.entry(name.into_owned()).or_default() += events;
+        for names in symbol_index.names(&location) {
+            *symbols.entry(names.map(Cow::into_owned)).or_default() += events;
         }
     }
-    let absent = |patterns: &[NamePattern], names: &BTreeMap<String, u64>, matches: fn(&NamePattern, &str) -> bool| {
-        let is_absent = |pattern: &&NamePattern| !names.keys().any(|name| matches(pattern, name));
-        patterns.iter().find(is_absent).map(|pattern| pattern.as_str().to_owned())
-    };
-    let (what, given, names) = match absent(&filter.modules, &modules, NamePattern::matches_file) {
+    let is_absent = |pattern: &&NamePattern| !modules.keys().any(|name| pattern.matches_file(name));
+    let (what, given, names) = match filter.modules.iter().find(is_absent) {
         Some(module) => ("module", module, modules),
-        None => match absent(&filter.symbols, &symbols, NamePattern::matches) {
-            Some(symbol) => ("symbol", symbol, symbols),
-            None => return Ok(()),
+        None => match resolve(&mut patterns, symbols.keys())? {
+            Some(symbol) => ("symbol", symbol, symbols.into_iter().map(|([name, _], events)| (name, events)).collect()),
+            None => return Ok(patterns),
         },
     };
+    let given = given.as_str().to_owned();
     let mut names: Vec<(String, u64)> = names.into_iter().collect();
     names.sort_by_key(|(_, events)| Reverse(*events));
     let recorded = names.into_iter().map(|(name, _)| name).collect();
     let is_all = filter.processes.is_none() && filter.events.is_none() && filter.slice.is_whole();
     let place = if is_all { RECORDING } else { SELECTION };
     Err(RecordingError::NotRecorded { place, what, given, recorded })
+}
+
+/// Finds out which of `names`, without and with their notes, the patterns mean. Returns the first that means none.
+fn resolve<'a, 'b>(
+    patterns: &'a mut [NamePattern],
+    names: impl Iterator<Item = &'b [String; 2]>,
+) -> Result<Option<&'a NamePattern>, RecordingError> {
+    let all: Vec<&[String; 2]> = names.collect();
+    for pattern in patterns {
+        let mut found = pattern.resolve(&all, |pattern, names| names.iter().any(|name| pattern.matches(name)));
+        found.dedup_by(|[one, _], [other, _]| one == other);
+        match &found[..] {
+            [] => return Ok(Some(pattern)),
+            [[name, _]] if pattern.is_part() => pattern.choose(name),
+            several if pattern.is_part() => {
+                let names = several.iter().map(|[name, _]| name.clone()).collect();
+                let (given, pattern) = (pattern.as_str().to_owned(), format!("*{}*", pattern.as_str()));
+                let remedy = format!("--symbol {}", argument(&pattern));
+                return Err(RecordingError::Ambiguous { given, names, remedy });
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
 }

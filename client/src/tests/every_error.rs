@@ -271,9 +271,14 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             "  try: .\\client report --sort \"module,symbol\", which lists them",
         ),
         (
-            AnnotateError::Ambiguous { given: "m".into(), names: vec!["a.exe!m1".into(), "a.exe!m2".into()] }.into(),
+            RecordingError::Ambiguous {
+                given: "m".into(),
+                names: vec!["m1".into(), "m2".into()],
+                remedy: "--symbol \"*m*\"".into(),
+            }
+            .into(),
             Exit::NotRecorded,
-            "  try: .\\client annotate \"a.exe!m1\"",
+            "  try: --symbol \"*m*\"",
         ),
         (
             AnnotateError::NoCode {

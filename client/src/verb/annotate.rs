@@ -17,17 +17,14 @@ use thiserror::Error as ThisError;
 use crate::cli::AnnotateArgs;
 use crate::reading::aggregate::Header;
 use crate::reading::load::LoadedRecording;
-use crate::verb::list::search::is_match;
+use crate::reading::open::RecordingError;
 use terminal::color::{COLD, HOT, SOURCE, WARM};
-use terminal::columns::{CONSOLE, shortened};
+use terminal::columns::shortened;
 use terminal::context::Context;
 use terminal::document::Document;
 use terminal::format::{counted, grouped, properties, real};
 use user_error::exit::Exit;
 use user_error::{Error, UserError};
-
-/// Maximum number of functions that an error lists.
-const MAX_NAMES: usize = 8;
 
 /// Column in which instructions and lines of source code begin.
 const INDENT: usize = 27;
@@ -45,14 +42,6 @@ pub enum AnnotateError {
     /// No function with samples has the name.
     #[error("no function with samples matches {0}")]
     NoSymbol(String),
-    /// Several functions match.
-    #[error("{given} matches {}", listed(.names))]
-    Ambiguous {
-        /// What the user typed.
-        given: String,
-        /// The functions that match.
-        names: Vec<String>,
-    },
     /// The function cannot be disassembled.
     #[error("there is no machine code for {function}")]
     NoCode {
@@ -66,17 +55,10 @@ pub enum AnnotateError {
     },
 }
 
-fn listed(names: &[String]) -> String {
-    let first: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
-    let more = names.len() - first.len();
-    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-    format!("{} functions:\n  {}{more}", names.len(), first.join("\n  "))
-}
-
 impl UserError for AnnotateError {
     fn exit(&self) -> Exit {
         match self {
-            Self::NoSymbol(_) | Self::Ambiguous { .. } => Exit::NotRecorded,
+            Self::NoSymbol(_) => Exit::NotRecorded,
             Self::NoCode { .. } => Exit::NoCode,
         }
     }
@@ -84,7 +66,6 @@ impl UserError for AnnotateError {
     fn remedy(&self) -> Option<String> {
         match self {
             Self::NoSymbol(_) => Some(".\\client report --sort \"module,symbol\", which lists them".to_owned()),
-            Self::Ambiguous { names, .. } => names.first().map(|name| format!(".\\client annotate {}", argument(name))),
             Self::NoCode {
                 image,
                 cause: AnnotationError::NoImage | AnnotationError::Image(Reason::OtherBuild(_)),
@@ -254,33 +235,36 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
     if args.format.json {
         context.json(&annotated)?;
     } else {
-        let text = text(&annotated, &mut SourceFiles::new(&finder));
+        let text = text(&annotated, &mut SourceFiles::new(&finder), context.width(false));
         let text = if context.colors { text } else { anstream::adapter::strip_str(&text).to_string() };
         context.say_painted(&text)?;
     }
     loaded.finish(context)
 }
 
-/// Returns the function that the user named: by its exact name, else by a pattern that only one function matches.
-fn find<'a>(given: &str, symbol_index: &'a SymbolIndex) -> Result<(SymbolId, &'a Symbol), AnnotateError> {
+/// Returns the function that the user named: the only one that has the name, matches it, or has it as a part.
+fn find<'a>(given: &str, symbol_index: &'a SymbolIndex) -> Result<(SymbolId, &'a Symbol), Error> {
     let module_of = |symbol: &Symbol| symbol_index.modules().name(symbol.module).to_owned();
-    let (module, name) = match given.split_once('!') {
-        Some((module, name)) => (Some(module), name),
-        None => (None, given),
+    let mut all: Vec<(SymbolId, &Symbol)> = symbol_index.symbol_ids().collect();
+    let matches = |pattern: &NamePattern, (_, symbol): (SymbolId, &Symbol)| {
+        pattern.matches(&symbol.name) || pattern.matches(&symbol.text())
     };
-    let module = module.map(NamePattern::new);
-    let is_module = |symbol: &Symbol| module.as_ref().is_none_or(|module| module.matches_file(&module_of(symbol)));
-    let within: Vec<_> = symbol_index.symbol_ids().filter(|(_, symbol)| is_module(symbol)).collect();
-    let exact: Vec<_> = within.iter().filter(|(_, symbol)| symbol.name == name).copied().collect();
-    let matching: Vec<_> = within.into_iter().filter(|(_, symbol)| is_match(name, &symbol.name)).collect();
-    match (&exact[..], &matching[..]) {
-        ([one], _) | ([], [one]) => Ok(*one),
-        ([], []) => Err(AnnotateError::NoSymbol(given.to_owned())),
-        ([], several) | (several, _) => {
+    let mut found = NamePattern::new(given).resolve(&all, matches);
+    if let ([], Some((module, name))) = (&found[..], given.split_once('!')) {
+        let module = NamePattern::new(module);
+        all.retain(|(_, symbol)| module.matches_file(&module_of(symbol)));
+        found = NamePattern::new(name).resolve(&all, matches);
+    }
+    match &found[..] {
+        [one] => Ok(*one),
+        [] => Err(AnnotateError::NoSymbol(given.to_owned()).into()),
+        several => {
             let mut names: Vec<String> =
                 several.iter().map(|(_, symbol)| format!("{}!{}", module_of(symbol), symbol.name)).collect();
             names.sort_unstable();
-            Err(AnnotateError::Ambiguous { given: given.to_owned(), names })
+            let first = names.first().map(String::as_str).unwrap_or_default();
+            let remedy = format!(".\\client annotate {}", argument(first));
+            Err(RecordingError::Ambiguous { given: given.to_owned(), names, remedy }.into())
         }
     }
 }
@@ -314,7 +298,7 @@ impl<'a> SourceFiles<'a> {
 }
 
 /// Formats a function with the escape sequences of colors.
-fn text(annotated: &Annotated, sources: &mut SourceFiles) -> String {
+fn text(annotated: &Annotated, sources: &mut SourceFiles, width: usize) -> String {
     let FunctionFields { name, module, image } = &annotated.function;
     let share = format!("{:.2}%", annotated.share * 100.0);
     let samples = counted(annotated.samples, "sample");
@@ -342,24 +326,25 @@ fn text(annotated: &Annotated, sources: &mut SourceFiles) -> String {
             last.clone_from(&one.line);
             if let Some(line) = &one.line {
                 // Writing to a `String` cannot fail.
-                let _ = write!(text, "\n{}", source_text(line, sources));
+                let _ = write!(text, "\n{}", source_text(line, sources, width));
             }
         }
-        let _ = write!(text, "\n{}", instruction_text(one));
+        let _ = write!(text, "\n{}", instruction_text(one, width));
     }
     text
 }
 
-fn source_text(line: &LineFields, sources: &mut SourceFiles) -> String {
+fn source_text(line: &LineFields, sources: &mut SourceFiles, width: usize) -> String {
     let file = line.file.rsplit(['/', '\\']).next().unwrap_or(&line.file);
+    let room = (width / 2).max(NAME);
     let inlined =
-        line.inlined.as_ref().map_or_else(String::new, |name| format!(" (inlined {})", shortened(name, NAME)));
+        line.inlined.as_ref().map_or_else(String::new, |name| format!(" (inlined {})", shortened(name, room)));
     let code = sources.line(&line.file, line.number).filter(|code| !code.is_empty());
     let code = code.map_or_else(String::new, |code| format!("  {code}"));
     format!("{:INDENT$}{SOURCE}{}{SOURCE:#}", "", printable(&format!("{file}:{}{inlined}{code}", line.number)))
 }
 
-fn instruction_text(one: &InstructionFields) -> String {
+fn instruction_text(one: &InstructionFields, width: usize) -> String {
     let style = match one.share {
         share if share >= HOT_SHARE => HOT,
         share if share >= WARM_SHARE => WARM,
@@ -369,7 +354,7 @@ fn instruction_text(one: &InstructionFields) -> String {
         0 => " ".repeat(16),
         samples => format!("{style}{:6.2}%{style:#}  {:>7}", one.share * 100.0, grouped(samples)),
     };
-    let room = CONSOLE.saturating_sub(INDENT + one.text.len() + " <>".len());
+    let room = width.saturating_sub(INDENT + one.text.len() + " <>".len());
     let target = one.target.as_ref().map_or_else(String::new, |name| format!(" <{}>", shortened(name, room.max(NAME))));
     format!("{numbers}  {:>7}  {}{target}", one.address.trim_start_matches("0x"), one.text)
 }

@@ -16,10 +16,10 @@ use counts::share;
 use recorder::SampleObserver;
 use recorder::sampling::{self, Outcome, SamplingPlan};
 use system::connection;
-use terminal::columns::{CONSOLE, fit};
+use terminal::columns::fitted;
 use terminal::context::Context;
 use terminal::document::Document;
-use terminal::format::{address, bytes, counted, grouped, properties, real, seconds, table};
+use terminal::format::{address, bytes, counted, grouped, properties, real, seconds};
 use user_error::Error;
 
 /// Names of the fields; the first line of `--csv`.
@@ -126,7 +126,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     } else if args.format.csv {
         csv(&report.branches, context)?;
     } else {
-        context.say(&text(&report, args.top))?;
+        context.say(&text(&report, args.top, context.width(false)))?;
     }
     for note in outcome.notes() {
         context.warn(&note)?;
@@ -221,7 +221,7 @@ fn merged(branches: &[BranchRow], records: u64) -> Vec<BranchRow> {
     rows
 }
 
-fn text(report: &BranchReport, max: usize) -> String {
+fn text(report: &BranchReport, max: usize, width: usize) -> String {
     let percent = |share: f64| format!("{:.2}%", share * 100.0);
     let row = |row: &BranchRow| {
         vec![
@@ -233,11 +233,10 @@ fn text(report: &BranchReport, max: usize) -> String {
         ]
     };
     let branches = merged(&report.branches, report.records);
-    let mut rows: Vec<Vec<String>> = branches.iter().take(max).map(row).collect();
-    fit(&HEADINGS, &mut rows, &["From", "To"], CONSOLE);
+    let rows = branches.iter().take(max).map(row).collect();
     let shown = match &report.branches[..] {
         [] => "no branches".to_owned(),
-        _ => table(&HEADINGS, &["Count", "Share", "Predicted"], &rows),
+        _ => fitted(&HEADINGS, &["Count", "Share", "Predicted"], &["From", "To"], rows, width),
     };
     let mut lines = vec![
         ("Records", format!("{}, of {} different branches", grouped(report.records), grouped(report.distinct as u64))),

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::cli::ControlAreaArgs;
 use system::connection;
-use terminal::columns::{CONSOLE, fit};
+use terminal::columns::fitted;
 use terminal::context::Context;
 use terminal::document::Document;
-use terminal::format::{self, table};
+use terminal::format;
 use user_error::Error;
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
@@ -87,14 +87,14 @@ pub fn run(args: &ControlAreaArgs, context: &mut Context) -> Result<(), Error> {
     if args.format.json {
         return context.json(&ControlAreas { areas });
     }
-    context.say(&rows(&areas))?;
+    context.say(&rows(&areas, context.width(false)))?;
     for note in notes(&areas) {
         context.say(&format!("\n{note}"))?;
     }
     Ok(())
 }
 
-fn rows(areas: &[ControlArea]) -> String {
+fn rows(areas: &[ControlArea], width: usize) -> String {
     let row = |area: &ControlArea| {
         vec![
             area.processor.to_string(),
@@ -106,9 +106,7 @@ fn rows(areas: &[ControlArea]) -> String {
             area.precise_format.map_or_else(|| "no".to_owned(), |format| format.to_string()),
         ]
     };
-    let mut rows: Vec<Vec<String>> = areas.iter().map(row).collect();
-    fit(&HEADINGS, &mut rows, &["State"], CONSOLE);
-    table(&HEADINGS, &["CPU"], &rows)
+    fitted(&HEADINGS, &["CPU"], &["State"], areas.iter().map(row).collect(), width)
 }
 
 /// Returns the result of the last request for an area, or that none has been requested.

@@ -284,7 +284,7 @@ pub fn run(args: &DiffArgs, context: &mut Context) -> Result<i32, Error> {
         comparison.sections.iter_mut().for_each(|section| section.rows.truncate(args.max_rows()));
         context.json(&comparison)?;
     } else {
-        context.say(&text(&comparison, args.max_rows(), args.wide))?;
+        context.say(&text(&comparison, args.max_rows(), context.width(args.wide)))?;
     }
     Ok(comparison.exit().code())
 }

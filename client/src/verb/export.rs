@@ -22,7 +22,7 @@ use user_error::output_error::OutputError;
 const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, Column::Address];
 
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
-    args.check(context.is_terminal)?;
+    args.check(context.columns.is_some())?;
     let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
     let mut thinned = None;
     to(args.output.as_deref(), &loaded, context, |out, path| {

@@ -11,9 +11,9 @@ use crate::cli::{FieldName, ReportArgs};
 use crate::reading::aggregate::{Aggregate, AggregateRow, Calls, SourceAggregate};
 use crate::reading::load::LoadedRecording;
 use crate::reading::summary::summary;
-use terminal::columns::{CONSOLE, fit};
+use terminal::columns::fitted;
 use terminal::context::Context;
-use terminal::format::{counted, grouped, table};
+use terminal::format::{counted, grouped};
 use terminal::id::Id;
 use user_error::Error;
 
@@ -54,11 +54,8 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, detail)?;
     let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
     let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
-    let calls = Calls {
-        has_children: args.has_children(),
-        order: args.calls.call_graph.map(CallOrder::from),
-        is_wide: args.names.wide,
-    };
+    let width = context.width(args.names.wide);
+    let calls = Calls { has_children: args.has_children(), order: args.calls.call_graph.map(CallOrder::from), width };
     let aggregate = Aggregate::with_calls(&loaded, &columns, limits, calls);
     if args.format.json {
         context.json(&aggregate)?;
@@ -67,20 +64,20 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         context.say(&aggregate.recording.text(&loaded))?;
         for source in &aggregate.sources {
-            context.say(&format!("\n{}", source_text(source, loaded.filter.narrows(), args)))?;
+            context.say(&format!("\n{}", source_text(source, loaded.filter.narrows(), args, width)))?;
         }
     }
     loaded.finish(context)
 }
 
-fn source_text(source: &SourceAggregate, narrows: bool, args: &ReportArgs) -> String {
+fn source_text(source: &SourceAggregate, narrows: bool, args: &ReportArgs, width: usize) -> String {
     let mut text = summary(source, narrows);
     // Writing to a `String` cannot fail.
     let _ = match (&source.rows[..], &source.rest) {
         ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
         ([], rest) => write!(text, "\n\n{}", omitted_text(rest)),
-        (shown, OmittedRows { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args)),
-        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args), omitted_text(rest)),
+        (shown, OmittedRows { rows: 0, .. }) => write!(text, "\n\n{}", rows(shown, args, width)),
+        (shown, rest) => write!(text, "\n\n{}\n\n{}", rows(shown, args, width), omitted_text(rest)),
     };
     text
 }
@@ -95,13 +92,11 @@ fn omitted_text(rest: &OmittedRows) -> String {
     format!("{} left out, {:.2}% together; {advice}", counted(rest.rows as u64, "row"), rest.share * 100.0)
 }
 
-fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {
+fn rows(rows: &[AggregateRow], args: &ReportArgs, width: usize) -> String {
     let fields = args.shown();
     let headings: Vec<&str> = fields.iter().map(|field| heading(*field, args)).collect();
     let cells = |row: &AggregateRow| fields.iter().map(|field| cell(*field, row)).collect();
-    let mut cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    fit(&headings, &mut cells, &NAMES, if args.names.wide { usize::MAX } else { CONSOLE });
-    let text = table(&headings, &NUMBERS, &cells);
+    let text = fitted(&headings, &NUMBERS, &NAMES, rows.iter().map(cells).collect(), width);
     if rows.iter().all(|row| row.calls.is_empty()) {
         return text;
     }

@@ -191,7 +191,8 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let Some(baseline) = baseline else { return Ok(exit_code) };
     let fail = FailAbove { fail_above: args.fail_above };
     let comparison = diff::compare_counts(&baseline, &SavedStat::of(&stat)?, fail, None)?;
-    writeln!(output(&mut file, args, context), "\n{}", diff::text(&comparison, usize::MAX, false))?;
+    let text = diff::text(&comparison, usize::MAX, context.width(file.is_some()));
+    writeln!(output(&mut file, args, context), "\n{text}")?;
     Ok(if exit_code == Exit::Done.code() { comparison.exit().code() } else { exit_code })
 }
 

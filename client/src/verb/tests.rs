@@ -90,10 +90,16 @@ fn run_words(system: &FakeSystem, words: &[&str]) -> Run {
 }
 
 /// Runs a verb without Windows, with `input` as standard input.
-fn run_anywhere(line: &str, mut input: &[u8]) -> Run {
+fn run_anywhere(line: &str, input: &[u8]) -> Run {
+    run_on(None, line, input)
+}
+
+/// Runs a verb without Windows on a terminal on which text can fill so many columns.
+fn run_on(columns: Option<usize>, line: &str, mut input: &[u8]) -> Run {
     let cli = Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut context = Context::new(None, &mut input, &mut out, &mut err);
+    context.columns = columns;
     let outcome = super::run(&cli.verb, &mut context);
     Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
 }

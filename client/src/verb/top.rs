@@ -50,7 +50,7 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let display = if is_screen {
         Display::Screen(Box::new(Screen::open(&mut context.out)?))
     } else {
-        Display::Text { out: &mut context.out, limit: args.limit }
+        Display::Text { width: context.width(false), out: &mut context.out, limit: args.limit }
     };
     let mut top = Top::new(args, display, system);
     let outcome = sampling::run(&plan, None, Some(&mut top), &connection, system);
@@ -85,6 +85,8 @@ enum Display<'a, 'b> {
         out: &'a mut Output<'b>,
         /// Maximum number of rows of each event.
         limit: usize,
+        /// The width to which names are shortened.
+        width: usize,
     },
 }
 
@@ -149,8 +151,8 @@ impl<'a, 'b> Top<'a, 'b> {
         while self.remaining != Some(0)
             && let Some(update) = self.names.ready()
         {
-            if let Display::Text { out, limit } = &mut self.display {
-                writeln!(out, "{}\n", draw::text(&update, *limit))?;
+            if let Display::Text { out, limit, width } = &mut self.display {
+                writeln!(out, "{}\n", draw::text(&update, *limit, *width))?;
                 out.flush()?;
             }
             self.state.update(Event::Update(update));

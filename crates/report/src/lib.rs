@@ -102,7 +102,7 @@ pub use input::Input;
 pub use locations::{Detail, SampleLocation};
 pub use module_names::Symbol;
 pub use modules::{ModuleId, Modules};
-pub use pattern::NamePattern;
+pub use pattern::{NamePattern, shortened};
 pub use pe::{PeError, PeHeaders};
 pub use pprof::pprof;
 pub use process_keys::ProcessKey;

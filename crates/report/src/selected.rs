@@ -26,7 +26,7 @@ impl Filter {
             patterns.is_empty() || patterns.iter().any(matches)
         };
         any(&self.modules, &|pattern| pattern.matches_file(symbol_index.module(location)))
-            && any(&self.symbols, &|pattern| symbol_index.plain_names(location).any(|name| pattern.matches(&name)))
+            && any(&self.symbols, &|pattern| symbol_index.names(location).flatten().any(|name| pattern.matches(&name)))
     }
 
     /// Returns whether a single record is selected. Records of losses, throttling and sleep have no process, thread,

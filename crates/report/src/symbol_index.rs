@@ -297,18 +297,16 @@ impl SymbolIndex {
         }
     }
 
-    /// Returns the names that patterns match: those of the [frames](Self::frames), without notes.
-    pub(crate) fn plain_names(&self, location: &SampleLocation) -> impl Iterator<Item = Cow<'_, str>> {
-        self.frame_names(self.frame_key(location)).map(|name| match name {
-            Name::Symbol(id) => self.symbol_of(id).map_or("", |symbol| &symbol.name).into(),
-            name => self.function_text(name),
+    /// Returns the names of the functions of `location`, each without and with its note: that of the
+    /// [symbol](Self::symbol), then those that the compiler inlined there, each of them into the one before it.
+    pub fn names(&self, location: &SampleLocation) -> impl Iterator<Item = [Cow<'_, str>; 2]> {
+        self.frame_names(self.frame_key(location)).map(|name| {
+            let plain = match name {
+                Name::Symbol(id) => self.symbol_of(id).map_or("", |symbol| &symbol.name).into(),
+                name => self.function_text(name),
+            };
+            [plain, self.name_text(name)]
         })
-    }
-
-    /// Returns the functions of `location`: the [symbol](Self::symbol), then those that the compiler inlined there,
-    /// each of them into the one before it.
-    pub fn frames(&self, location: &SampleLocation) -> impl Iterator<Item = Cow<'_, str>> {
-        self.frame_texts(self.frame_key(location))
     }
 
     /// Returns the functions that the compiler inlined at `location`, each of them into the one before it.

@@ -1,22 +1,37 @@
 //! Tables that fit a console.
 
-use recording::printable;
+pub use report::shortened;
+use terminal_size::{Width, terminal_size};
 
-/// Width of a console in characters.
-pub const CONSOLE: usize = 80;
+use crate::format::table;
+
+/// Columns of a terminal that does not tell its width.
+const USUAL: u16 = 80;
 
 /// Spaces between two columns of a table.
 const GAP: usize = 2;
 
-/// Replaces the middle of a shortened name.
-const ELLIPSIS: &str = "..";
-
 /// Minimum width of a shortened column.
 const NARROWEST: usize = 8;
 
+/// Returns the number of columns of the terminal that text can fill. Without the last: a character there moves the
+/// cursor of a Windows console to the next line.
+#[must_use]
+pub fn of_terminal() -> usize {
+    let columns = terminal_size().map_or(USUAL, |(Width(columns), _)| columns);
+    usize::from(columns.saturating_sub(1))
+}
+
+/// Formats a [table] that fits into `width`: the cells in the columns `names` are shortened.
+#[must_use]
+pub fn fitted(headings: &[&str], numbers: &[&str], names: &[&str], mut rows: Vec<Vec<String>>, width: usize) -> String {
+    fit(headings, &mut rows, names, width);
+    table(headings, numbers, &rows)
+}
+
 /// Shortens the cells in the columns `names` until a table of `headings` and `rows` fits into `width`. The widest
 /// columns are shortened first.
-pub fn fit(headings: &[&str], rows: &mut [Vec<String>], names: &[&str], width: usize) {
+fn fit(headings: &[&str], rows: &mut [Vec<String>], names: &[&str], width: usize) {
     let widths: Vec<usize> = headings
         .iter()
         .enumerate()
@@ -45,38 +60,14 @@ fn widest_that_fits(widths: &[usize], room: usize) -> usize {
     (NARROWEST..=largest).rev().find(|limit| taken(*limit) <= room).unwrap_or(NARROWEST)
 }
 
-/// Returns the [printable] name, without its middle if it has more than `max` characters. Both ends of a name are more
-/// informative.
-#[must_use]
-pub fn shortened(name: &str, max: usize) -> String {
-    let characters: Vec<char> = printable(name).chars().collect();
-    if characters.len() <= max {
-        return characters.into_iter().collect();
-    }
-    let kept = max.saturating_sub(ELLIPSIS.len());
-    let (head, tail) = (kept - kept / 2, kept / 2);
-    let head: String = characters.iter().take(head).collect();
-    let tail: String = characters.iter().skip(characters.len() - tail).collect();
-    format!("{head}{ELLIPSIS}{tail}")
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use report::NamePattern;
 
     use super::*;
 
-    #[test]
-    fn a_long_name_keeps_both_its_ends() {
-        for (name, max, wanted) in [
-            ("short", 8, "short"),
-            ("exactly8", 8, "exactly8"),
-            ("ntoskrnl.exe+0x1234", 13, "ntoskr..x1234"),
-            ("two\nlines", 20, "two lines"),
-        ] {
-            assert_eq!(shortened(name, max), wanted);
-        }
-    }
+    const CONSOLE: usize = 80;
 
     #[test]
     fn the_widest_column_gives_first() {
@@ -103,6 +94,24 @@ mod tests {
             prop_assert!((0..3).map(|index| width(&rows, index)).sum::<usize>() + 4 <= CONSOLE);
             if (0..3).map(|index| width(&before, index)).sum::<usize>() + 4 <= CONSOLE {
                 prop_assert_eq!(rows, before);
+            }
+        }
+
+        #[test]
+        fn a_name_as_it_is_printed_finds_what_it_was_made_from(
+            names in prop::collection::vec("[ab.:*? ()\u{7}\u{e9}]{0,40}", 1..6),
+            width in 0..60_usize
+        ) {
+            let before: Vec<Vec<String>> = names.iter().map(|name| vec![name.clone()]).collect();
+            let mut rows = before.clone();
+            fit(&["Symbol"], &mut rows, &["Symbol"], width);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            for (row, name) in rows.iter().zip(&names) {
+                let found = NamePattern::new(&*row[0]).resolve(&names, NamePattern::matches);
+                prop_assert!(found.contains(name), "{row:?}: {found:?}");
+                for other in found {
+                    prop_assert_eq!(&shortened(other, row[0].chars().count()), &row[0]);
+                }
             }
         }
     }

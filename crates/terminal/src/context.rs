@@ -25,8 +25,8 @@ pub struct Context<'a> {
     pub command_code: Option<i32>,
     /// Whether standard output can have colors.
     pub colors: bool,
-    /// Whether standard output is a terminal.
-    pub is_terminal: bool,
+    /// Columns that text can fill, if standard output is a terminal.
+    pub columns: Option<usize>,
     /// The imported events.
     pub cache: EventCache,
 }
@@ -46,7 +46,7 @@ impl<'a> Context<'a> {
             err: Output::text(err),
             command_code: None,
             colors: false,
-            is_terminal: false,
+            columns: None,
             cache: EventCache::default(),
         }
     }
@@ -66,6 +66,12 @@ impl<'a> Context<'a> {
     pub fn check_processor(&self) -> Result<(), Error> {
         let is_emulated = self.system.is_some_and(System::is_emulated);
         if is_emulated { Err(SystemError::Emulated(NotX86).into()) } else { Ok(()) }
+    }
+
+    /// Returns the width of tables on standard output. It is unlimited in a pipe, in a file, or if `is_wide`.
+    #[must_use]
+    pub fn width(&self, is_wide: bool) -> usize {
+        self.columns.filter(|_| !is_wide).unwrap_or(usize::MAX)
     }
 
     /// Prints a line to standard output.

@@ -4,13 +4,10 @@ use std::fmt::{self, Debug, Formatter};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use terminal_size::{Width, terminal_size};
+use crate::columns;
 
 /// Shortest time from one text to the next.
 const PERIOD: Duration = Duration::from_millis(50);
-
-/// Columns of a terminal that does not tell its width.
-const USUAL_COLUMNS: usize = 80;
 
 /// A line that is updated in place, and removed when dropped. Failures to write it are ignored.
 ///
@@ -28,12 +25,10 @@ impl StatusLine {
     /// Returns the line on standard error, which must be a terminal.
     #[must_use]
     pub fn on_stderr() -> Self {
-        Self::new(Box::new(io::stderr()), || {
-            terminal_size().map_or(USUAL_COLUMNS, |(Width(columns), _)| columns.into())
-        })
+        Self::new(Box::new(io::stderr()), columns::of_terminal)
     }
 
-    /// Returns the line on `out`, a terminal with as many columns as `columns` says at the time.
+    /// Returns the line on `out`, a terminal of which text can fill as many columns as `columns` says at the time.
     #[must_use]
     pub fn new(out: Box<dyn Write + Send>, columns: fn() -> usize) -> Self {
         Self { out, columns, shown: 0, last: None }
@@ -48,8 +43,7 @@ impl StatusLine {
     }
 
     fn write(&mut self, text: &str) {
-        // A text in the last column would move the cursor to the next line.
-        let columns = (self.columns)().saturating_sub(1);
+        let columns = (self.columns)();
         let (text, blanked) = (text.get(..columns).unwrap_or(text), self.shown.min(columns));
         let _ = write!(self.out, "\r{text:blanked$}\r{text}").and_then(|()| self.out.flush());
         self.shown = text.len();
@@ -101,7 +95,7 @@ mod tests {
     #[test]
     fn a_text_replaces_the_last_one_and_nothing_stays() {
         let written = Written::default();
-        let mut line = StatusLine::new(Box::new(written.clone()), || 20);
+        let mut line = StatusLine::new(Box::new(written.clone()), || 19);
         for (text, wanted) in [
             ("first", "first"),
             ("a longer text", "a longer text"),
@@ -120,7 +114,7 @@ mod tests {
     #[test]
     fn a_text_is_not_even_made_while_the_last_one_is_new() {
         let written = Written::default();
-        let mut line = StatusLine::new(Box::new(written.clone()), || 20);
+        let mut line = StatusLine::new(Box::new(written.clone()), || 19);
         line.show(|| "first".to_owned());
         line.last = Some(Instant::now() + PERIOD);
         line.show(|| unreachable!());

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{ChangedRow, Comparison, Kind, Section};
 use counts::share::percent;
-use terminal::columns::{CONSOLE, fit};
-use terminal::format::{counted, grouped, properties, table};
+use terminal::columns::fitted;
+use terminal::format::{counted, grouped, properties};
 
 /// Share of lost samples from which totals are not comparable by their intervals.
 const MUCH_LOST: f64 = 0.01;
@@ -27,9 +27,9 @@ fn heading(column: &str) -> &'static str {
 }
 
 /// Formats a comparison, with at most `max` rows in each section.
-pub fn text(comparison: &Comparison, max: usize, wide: bool) -> String {
+pub fn text(comparison: &Comparison, max: usize, width: usize) -> String {
     let mut parts: Vec<String> =
-        comparison.sections.iter().map(|section| section_text(section, comparison, max, wide)).collect();
+        comparison.sections.iter().map(|section| section_text(section, comparison, max, width)).collect();
     parts.extend(legend(comparison));
     if !comparison.unmatched.is_empty() {
         parts.push(format!("only in one of the two: {}", comparison.unmatched.join(", ")));
@@ -42,7 +42,7 @@ fn rows(section: &Section) -> impl Iterator<Item = &ChangedRow> {
     section.total.iter().chain(&section.rows)
 }
 
-fn section_text(section: &Section, comparison: &Comparison, max: usize, wide: bool) -> String {
+fn section_text(section: &Section, comparison: &Comparison, max: usize, width: usize) -> String {
     let mut text = String::new();
     if let (Some(event), Some(total)) = (&section.event, &section.total) {
         let [old, new] = [total.old, total.new].map(whole);
@@ -61,9 +61,8 @@ fn section_text(section: &Section, comparison: &Comparison, max: usize, wide: bo
         headings.push("Events");
     }
     headings.extend(comparison.columns.iter().map(|column| heading(column)));
-    let mut cells: Vec<Vec<String>> = section.rows.iter().take(max).map(|row| cells(row, comparison.kind)).collect();
-    fit(&headings, &mut cells, &NAMES, if wide { usize::MAX } else { CONSOLE });
-    text.push_str(&table(&headings, &NUMBERS, &cells));
+    let cells = section.rows.iter().take(max).map(|row| cells(row, comparison.kind)).collect();
+    text.push_str(&fitted(&headings, &NUMBERS, &NAMES, cells, width));
     let rest = section.rows.len() - shown;
     if rest > 0 {
         let _ = write!(text, "\n\n{} left out; --limit N shows N", counted(rest as u64, "row"));

@@ -97,10 +97,8 @@ impl Name {
     }
 
     /// Returns whether name or description match.
-    fn matches(&self, pattern: &str) -> bool {
-        let is_part = !pattern.is_empty() && !pattern.contains(['*', '?']);
-        is_match(pattern, &self.text)
-            || is_part && self.description.to_ascii_lowercase().contains(&pattern.to_ascii_lowercase())
+    fn matches(&self, pattern: &NamePattern) -> bool {
+        pattern.matches(&self.text) || pattern.is_part() && pattern.matches(&self.description)
     }
 }
 
@@ -152,10 +150,11 @@ fn search(pattern: &str, all: bool, cpu: &impl Cpuid, imported: Option<&Imported
     let identity = cpuid::vendor_identity(cpu);
     let tables = vendor_event::tables(identity, None);
     let names = names(cpu, &tables, imported)?;
-    let matching: Vec<&Name> = names.iter().filter(|name| name.matches(pattern)).collect();
+    let wanted = NamePattern::part(pattern);
+    let matching: Vec<&Name> = names.iter().filter(|name| name.matches(&wanted)).collect();
     let metrics = processor_metrics::all(cpu, imported, &|metric| {
         let name = Name { description: metric.brief.clone(), ..Name::new(&metric.name, Kind::Event, false) };
-        name.matches(pattern) || metric.groups.iter().any(|group| group.eq_ignore_ascii_case(pattern))
+        name.matches(&wanted) || metric.groups.iter().any(|group| group.eq_ignore_ascii_case(pattern))
     })?;
     if matching.is_empty() && metrics.is_empty() {
         let texts: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
@@ -210,14 +209,6 @@ fn names(cpu: &impl Cpuid, tables: &[events::CoreTable], imported: Option<&Impor
     Ok(names)
 }
 
-/// Returns whether a name matches: with `*` or `?` as a whole, otherwise if it contains the text. Case is ignored.
-pub fn is_match(pattern: &str, name: &str) -> bool {
-    if !pattern.contains(['*', '?']) {
-        return name.to_ascii_lowercase().contains(&pattern.to_ascii_lowercase());
-    }
-    NamePattern::new(pattern).matches_in_any_case(name)
-}
-
 /// Formats the matches in 80 columns; a long name has a line of its own.
 fn table(matches: &[Match]) -> String {
     let line = |name: &str, cores: &str, counting: &str, precise: &str| {
@@ -251,28 +242,4 @@ fn table(matches: &[Match]) -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_matches_a_part_of_a_name_or_with_stars_the_whole() {
-        for (pattern, name, matches) in [
-            ("l3_miss", "MEM_LOAD_RETIRED.L3_MISS", true),
-            ("MEM_LOAD*MISS", "MEM_LOAD_RETIRED.L3_MISS", true),
-            ("MEM_LOAD*HIT", "MEM_LOAD_RETIRED.L3_MISS", false),
-            ("*", "A", true),
-            ("*L?_MISS*", "MEM_LOAD_RETIRED.L3_MISS", true),
-            ("L?_MISS", "MEM_LOAD_RETIRED.L3_MISS", false),
-            ("a*b*c", "aXbXbXc", true),
-            ("a*b*c", "aXbXbX", false),
-            ("**a", "a", true),
-            ("?", "", false),
-            ("", "A", true),
-        ] {
-            assert_eq!(is_match(pattern, name), matches, "{pattern} {name}");
-        }
-    }
 }

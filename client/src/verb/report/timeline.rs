@@ -10,10 +10,10 @@ use crate::cli::ReportArgs;
 use crate::reading::aggregate::{Aggregate, Header, WithoutSymbols, without_symbols};
 use crate::reading::load::LoadedRecording;
 use crate::reading::summary::summary;
-use terminal::columns::{CONSOLE, fit, shortened};
+use terminal::columns::{fitted, shortened};
 use terminal::context::Context;
 use terminal::document::Document;
-use terminal::format::{address, counted, real, table};
+use terminal::format::{address, counted, real};
 use terminal::id::Id;
 use user_error::Error;
 
@@ -145,7 +145,8 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
         for source in &sources {
             context.say(&format!("\n{}", summary(source, false)))?;
         }
-        let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.names.wide) };
+        let rows =
+            if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, context.width(args.names.wide)) };
         context.say(&format!("\n{rows}"))?;
         if lines.iter().any(|line| line.inferred) {
             context.say("\n~ inferred: the samples before and after the record have this process and thread")?;
@@ -215,7 +216,7 @@ fn process(line: &TimelineRow) -> String {
 }
 
 /// Formats the table. It does not distinguish the two kinds of precise records.
-fn rows(lines: &[TimelineRow], wide: bool) -> String {
+fn rows(lines: &[TimelineRow], width: usize) -> String {
     let cells = |line: &TimelineRow| {
         vec![
             line.processor.to_string(),
@@ -228,10 +229,7 @@ fn rows(lines: &[TimelineRow], wide: bool) -> String {
             if line.symbol == line.address { format!("{:#x}", line.ip) } else { line.symbol.clone() },
         ]
     };
-    let mut cells: Vec<Vec<String>> = lines.iter().map(cells).collect();
-    let width = if wide { usize::MAX } else { CONSOLE };
-    fit(&HEADINGS, &mut cells, &NAMES, width);
-    let text = table(&HEADINGS, &NUMBERS, &cells);
+    let text = fitted(&HEADINGS, &NUMBERS, &NAMES, lines.iter().map(cells).collect(), width);
     if lines.iter().all(|line| line.stack.is_none()) {
         return text;
     }

@@ -27,7 +27,7 @@ impl Pair {
     }
 
     fn diff(&self, options: &str) -> Run {
-        run_anywhere(&format!("diff {} {} {options}", self.old.display(), self.new.display()), &[])
+        run_on(Some(80), &format!("diff {} {} {options}", self.old.display(), self.new.display()), &[])
     }
 
     fn code(&self, options: &str) -> i32 {

@@ -139,9 +139,13 @@ impl File {
 
     /// Runs a verb with the recording as FILE and `out.svg` in the same folder as OUT.
     fn run(&self, line: &str) -> Run {
+        self.run_on(None, line)
+    }
+
+    fn run_on(&self, columns: Option<usize>, line: &str) -> Run {
         let out = self.beside("out");
         let line = line.replace("FILE", self.path.to_str().unwrap()).replace("OUT", out.to_str().unwrap());
-        run_anywhere(&line, &[])
+        run_on(columns, &line, &[])
     }
 
     fn beside(&self, name: &str) -> PathBuf {
@@ -170,7 +174,7 @@ fn text(line: &str) -> String {
 
 #[test]
 fn a_report_shows_the_recording_and_its_samples() {
-    insta::assert_snapshot!(text("report FILE"));
+    insta::assert_snapshot!(recording().run_on(Some(80), "report FILE").out);
 }
 
 /// The final counts include what was lost before the samples that were kept.
@@ -312,12 +316,12 @@ fn precise() -> File {
 
 #[test]
 fn a_report_of_precise_events_shows_skid_and_batch() {
-    insta::assert_snapshot!(precise().run("report FILE").out);
+    insta::assert_snapshot!(precise().run_on(Some(80), "report FILE").out);
 }
 
 #[test]
 fn a_timeline_has_samples_and_records_in_one_order() {
-    insta::assert_snapshot!(precise().run("report FILE --merge").out);
+    insta::assert_snapshot!(precise().run_on(Some(80), "report FILE --merge").out);
 }
 
 #[test]
@@ -385,14 +389,45 @@ fn a_report_as_csv_has_a_line_for_each_row() {
 }
 
 #[test]
-fn every_report_without_wide_fits_a_console() {
+fn a_report_fits_its_terminal_and_shortens_nothing_in_a_pipe_or_if_it_is_wide() {
     for sort in ["process,module,symbol", "process,thread,processor,symbol", "module,symbol,address", "symbol"] {
         for options in ["", " --error"] {
-            let report = text(&format!("report FILE --sort {sort}{options}"));
-            assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+            let report =
+                |columns, more| recording().run_on(columns, &format!("report FILE --sort {sort}{options}{more}")).out;
+            let full = report(None, "");
+            assert!(full.contains("_that_is_far_too_long_for_a_console_"), "{full}");
+            assert_eq!(report(Some(80), " --wide"), full);
+            for columns in [80, 120, 200] {
+                let widest = report(Some(columns), "").lines().map(|line| line.chars().count()).max().unwrap();
+                let needed = full.lines().map(|line| line.chars().count()).max().unwrap();
+                // A limit for all columns can leave some of the width.
+                assert!(
+                    (needed.min(columns - 3)..=columns).contains(&widest),
+                    "{widest} of {columns}, {sort}{options}"
+                );
+            }
         }
     }
-    assert!(text("report FILE --wide").contains("_that_is_far_too_long_for_a_console_"));
+}
+
+#[test]
+fn a_symbol_is_found_by_a_part_or_as_it_was_printed() {
+    let file = recording();
+    let of = |symbol: &str| file.run(&format!("report FILE -e 25 --sort symbol --symbol {symbol} --csv"));
+    let wanted = of("app.exe+0x1000");
+    assert!(wanted.out.contains("app.exe+0x1000") && wanted.err.lines().all(|line| !line.contains("--symbol ")));
+    for (given, note) in
+        [("app..000", None), ("App*1000", None), ("exe+0x1000", Some("note: --symbol exe+0x1000 is app.exe+0x1000"))]
+    {
+        let found = of(given);
+        assert_eq!(found.out, wanted.out, "{given}");
+        assert_eq!(found.err.lines().find(|line| line.contains("--symbol ")), note, "{given}");
+    }
+    let (exit, report) = of("EXE+0x").failure();
+    let wanted =
+        "error: EXE+0x matches 2 functions:\n  app.exe+0x1000\n  ntoskrnl.exe+0x50\n  try: --symbol \"*EXE+0x*\"";
+    assert_eq!((exit, report.as_str()), (Exit::NotRecorded, wanted));
+    assert_eq!(of("*EXE+0x*").out.lines().count(), 3);
 }
 
 /// The rows of cycles have shares of 60, 25, 14.9 and 0.1 percent.
@@ -614,9 +649,9 @@ fn unreadable_files_and_unrecorded_names_have_their_codes() {
             "the recording has no module ntdl; it has app.exe, ntoskrnl.exe, a_library",
         ),
         (
-            "export FILE --format json --cpu 0 --symbol App*",
+            "export FILE --format json --cpu 0 --symbol Bpp*",
             Exit::NotRecorded,
-            "the selection has no symbol App*; it has app.exe+0x1000, ntoskrnl.exe+0x50, app.exe+0xbb8,",
+            "the selection has no symbol Bpp*; it has app.exe+0x1000, ntoskrnl.exe+0x50, app.exe+0xbb8,",
         ),
         ("report FILE --time 1s-2s", Exit::NotRecorded, "the recording has no time 1s-2s; it has 0s-0.000s"),
         ("report FILE --merge --module no", Exit::NotRecorded, "the recording has no module no; it has app.exe"),

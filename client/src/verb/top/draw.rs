@@ -10,11 +10,14 @@ use ratatui::widgets::{Cell, Clear, Paragraph, Row as TableRow, Table};
 
 use super::state::{EventUpdate, Row, TopState, Update};
 use counts::share::percent;
-use terminal::columns::{CONSOLE, fit, shortened};
-use terminal::format::{grouped, real, rounded, scaled, table};
+use terminal::columns::{fitted, shortened};
+use terminal::format::{grouped, real, rounded, scaled};
 
 /// Width from which processes and modules have columns.
 const WIDE: u16 = 60;
+
+/// Minimum width of these columns. On a wide screen, each has a fifth of it.
+const NAME: u16 = 18;
 
 /// Shares from which a function is hot, and warm, as in perf top.
 const HOT: f64 = 0.05;
@@ -102,16 +105,18 @@ fn rows(state: &TopState, frame: &mut Frame, area: Rect) {
     let is_wide = area.width >= WIDE;
     let headings: &[&str] =
         if is_wide { &["Overhead", "Process", "Module", "Symbol"] } else { &["Overhead", "Symbol"] };
+    let name = (area.width / 5).max(NAME);
     let widths: &[Constraint] = if is_wide {
-        &[Constraint::Length(8), Constraint::Length(18), Constraint::Length(18), Constraint::Min(8)]
+        &[Constraint::Length(8), Constraint::Length(name), Constraint::Length(name), Constraint::Min(8)]
     } else {
         &[Constraint::Length(8), Constraint::Min(8)]
     };
-    let symbol_width = usize::from(area.width).saturating_sub(if is_wide { 47 } else { 9 });
+    let [name, width] = [name, area.width].map(usize::from);
+    let symbol_width = width.saturating_sub(if is_wide { 11 + 2 * name } else { 9 });
     let rows = state.visible_rows().take(area.height.into()).map(|row| {
         let share = format!("{:7.2}%", row.share * 100.0);
         let symbol = shortened(&row.function.symbol, symbol_width);
-        let (process, module) = (shortened(&row.function.process, 18), shortened(&row.function.module, 18));
+        let (process, module) = (shortened(&row.function.process, name), shortened(&row.function.module, name));
         let cells = if is_wide { vec![share, process, module, symbol] } else { vec![share, symbol] };
         TableRow::new(cells.into_iter().map(Cell::from)).style(style(row))
     });
@@ -127,8 +132,8 @@ fn style(row: &Row) -> Style {
     }
 }
 
-/// Formats every event as text, with at most `limit` rows.
-pub fn text(update: &Update, limit: usize) -> String {
+/// Formats every event as text, with at most `limit` rows of this width.
+pub fn text(update: &Update, limit: usize, width: usize) -> String {
     let mut text = format!("{:.1} s: {}", update.elapsed.as_secs_f64(), losses_of(update));
     for event in &update.events {
         // Writing to a `String` cannot fail.
@@ -144,9 +149,8 @@ pub fn text(update: &Update, limit: usize) -> String {
             vec![share, function.process.clone(), function.module.clone(), function.symbol.clone()]
         });
         let headings = ["Overhead", "Process", "Module", "Symbol"];
-        let mut cells: Vec<Vec<String>> = cells.collect();
-        fit(&headings, &mut cells, &["Process", "Module", "Symbol"], CONSOLE);
-        let _ = write!(text, "\n\n{}\n", table(&headings, &["Overhead"], &cells));
+        let table = fitted(&headings, &["Overhead"], &["Process", "Module", "Symbol"], cells.collect(), width);
+        let _ = write!(text, "\n\n{table}\n");
     }
     text
 }

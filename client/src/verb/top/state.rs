@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crate::verb::list::search::is_match;
+use report::NamePattern;
+
 use terminal::format::real;
 
 /// Part of the events that stays at each update, as in perf top.
@@ -201,9 +202,9 @@ impl TopState {
     /// Returns the rows that pass the filter.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         let Self { rows, .. } = self;
-        let filter = self.typed.as_ref().unwrap_or(&self.filter);
+        let filter = NamePattern::part(self.typed.as_ref().unwrap_or(&self.filter));
         rows.iter().filter(move |Row { function: Function { process, module, symbol }, .. }| {
-            filter.is_empty() || [process, module, symbol].iter().any(|name| is_match(filter, name))
+            [process, module, symbol].iter().any(|name| filter.matches(name))
         })
     }
 

@@ -41,7 +41,7 @@ fn stack(end: StackEnd, callers: &[u64]) -> SampleStack {
 }
 
 fn text(line: &str) -> String {
-    let run = stacked().run(line);
+    let run = stacked().run_on(Some(80), line);
     assert_eq!(run.outcome.unwrap(), Exit::Done.code(), "{line}");
     if !line.contains("json") && !line.contains("csv") && !line.contains("--wide") && !line.starts_with("script") {
         assert!(run.out.lines().all(|line| line.chars().count() <= 80), "{}", run.out);
