@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use bench_protocol::TraceScript;
+use bench_protocol::{PROCESSOR_IDENTITY, TraceScript};
 
 use crate::lab::Lab;
 use crate::wine::{artifacts, package};
@@ -52,7 +52,7 @@ impl Shell {
         let path = env::var_os("PATH").unwrap_or_default();
         let folder = lab.wine().drive_c("lab/bin");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        write_commands(&lab, &folder)?;
+        write_commands(&lab, identity, &folder)?;
         let path = env::join_paths([folder].into_iter().chain(env::split_paths(&path)))?;
         Ok(Self { lab, workload, path })
     }
@@ -91,7 +91,7 @@ impl Shell {
     }
 }
 
-fn write_commands(lab: &Lab, folder: &Path) -> Result<()> {
+fn write_commands(lab: &Lab, identity: &str, folder: &Path) -> Result<()> {
     let artifacts = artifacts()?;
     // Wine has drive Z: for the root of the file system. A program that `client` starts is searched for there.
     let search_path = format!("Z:{}", artifacts.display()).replace('/', "\\");
@@ -99,7 +99,8 @@ fn write_commands(lab: &Lab, folder: &Path) -> Result<()> {
     for (name, file) in [("client", "client"), (".client", "client"), ("halprof", "halprof")] {
         let program = package()?.join(format!("{file}.exe"));
         let mut command = lab.traced_program(&program.to_string_lossy(), &TraceScript::default())?();
-        write_command(&folder.join(name), BEFORE_CLIENT, command.env("WINEPATH", &search_path))?;
+        command.env("WINEPATH", &search_path).env(PROCESSOR_IDENTITY, identity);
+        write_command(&folder.join(name), BEFORE_CLIENT, &command)?;
     }
     let workload = lab.wine().program(&artifacts.join("workload.exe").to_string_lossy(), &[]);
     write_command(&folder.join("workload"), "", &workload)

@@ -85,6 +85,7 @@ const ON_LINUX: &[Group] = &[
             ("probe", "probe.exe", "probe.exe"),
             ("etw", "etw.dll", "etw.dll"),
             ("launcher", "launcher.exe", "launcher.exe"),
+            ("processor-identity", "processor_identity.dll", "processor-identity.dll"),
             ("thread-counts", "thread-counts.exe", "thread-counts.exe"),
             ("thread-profiling", "thread_profiling.dll", "thread-profiling.dll"),
         ],

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
-const WINDOWS_ONLY: [&str; 12] = [
+const WINDOWS_ONLY: [&str; 13] = [
     "driver",
     "interrupt-path",
     "shim",
@@ -27,6 +27,7 @@ const WINDOWS_ONLY: [&str; 12] = [
     "etw",
     "launcher",
     "probe",
+    "processor-identity",
     "redirect",
     "thread-counts",
     "thread-profiling",

@@ -50,6 +50,16 @@ fn a_stranger_counts_and_samples_a_workload_on_a_processor_with_two_core_types()
     let info = done("client info");
     assert!(info.contains("9 on each cpu_core, 9 on each cpu_atom processor"), "{info}");
 
+    // Without the driver the client knows the processor by CPUID alone, which Wine's programs execute themselves.
+    for (line, parts) in [
+        ("client encode cycles", ["cpu_core", "cpu_atom"]),
+        ("client list MEM_LOAD", ["MEM_LOAD_RETIRED.L1_MISS ", "MEM_LOAD_UOPS_RETIRED.L1_MISS "]),
+        ("client diagnose", ["i9-12900H", "the machine also has processors of the other type"]),
+    ] {
+        let said = done(line);
+        assert!(parts.iter().all(|part| said.contains(part)), "{line}: {said}");
+    }
+
     let report = format!("client report {recording} --sort process,symbol --json");
     done(&format!("client record -a --duration 0.2s -o {recording}"));
     let (usual, _) = sampled(&done(&report));

@@ -4,6 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+/// Environment variable with the name of an identity in `cpuid-dumps`, for the launcher's program.
+pub const PROCESSOR_IDENTITY: &str = "HALPROF_PROCESSOR_IDENTITY";
+
 mod answer;
 mod client;
 mod command;

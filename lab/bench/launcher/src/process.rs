@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
-use bench_protocol::{THREAD_SCRIPT, TRACE_SCRIPT};
+use bench_protocol::{PROCESSOR_IDENTITY, THREAD_SCRIPT, TRACE_SCRIPT};
 use std::{env, ffi::c_void, io, mem, os::windows::ffi::OsStrExt, ptr};
 use windows_sys::Win32::{
     Foundation::{CloseHandle, HANDLE, TRUE},
@@ -27,8 +27,12 @@ use windows_sys::core::BOOL;
 /// Exit code if the program cannot be started.
 pub const FAILED: i32 = 125;
 
-/// The libraries, and the environment variables with their scripts.
-const LIBRARIES: [(&str, &str); 2] = [("etw.dll", TRACE_SCRIPT), ("thread-profiling.dll", THREAD_SCRIPT)];
+/// The libraries, and the environment variables that want them.
+const LIBRARIES: [(&str, &str); 3] = [
+    ("etw.dll", TRACE_SCRIPT),
+    ("thread-profiling.dll", THREAD_SCRIPT),
+    ("processor-identity.dll", PROCESSOR_IDENTITY),
+];
 
 /// A handle that is closed on drop.
 struct Handle(HANDLE);
@@ -77,7 +81,7 @@ pub fn run() -> Result<i32, String> {
     let wanted = LIBRARIES.iter().filter(|(_, script)| env::var_os(script).is_some());
     let wanted: Vec<&str> = wanted.map(|(library, _)| *library).collect();
     if wanted.is_empty() {
-        return Err(format!("neither {TRACE_SCRIPT} nor {THREAD_SCRIPT} is set"));
+        return Err("the environment wants no library".to_owned());
     }
     wanted.into_iter().try_for_each(|library| program.load_library(library))?;
     // SAFETY: the handle is open.

@@ -56,35 +56,40 @@ impl Library {
             return Err(format!("{} has no {}", self.name, name.to_string_lossy()));
         };
         // SAFETY: guaranteed by the caller.
-        if unsafe { write_jump((code as *mut ()).cast(), function) } {
+        if unsafe { write((code as *mut ()).cast(), &jump(function)) } {
             return Ok(());
         }
         Err(format!("{} cannot be changed", name.to_string_lossy()))
     }
 }
 
-/// Writes a jump to a function over code. Returns false if the memory cannot be made writable.
-///
-/// # Safety
-/// 14 bytes of the code belong to one function or to its padding, and no thread executes them now.
-unsafe fn write_jump(code: *mut u8, function: *const ()) -> bool {
+fn jump(function: *const ()) -> [u8; JUMP.len() + size_of::<usize>()] {
     let target = function.expose_provenance().to_le_bytes();
     let mut jump = [0; JUMP.len() + size_of::<usize>()];
     let (instruction, address) = jump.split_at_mut(JUMP.len());
     instruction.copy_from_slice(&JUMP);
     address.copy_from_slice(&target);
+    jump
+}
+
+/// Writes instructions over code. Returns false if the memory cannot be made writable.
+///
+/// # Safety
+/// The bytes of the code belong to one function or to its padding, and no thread executes them now.
+#[must_use]
+pub unsafe fn write(code: *mut u8, instructions: &[u8]) -> bool {
     let mut before = 0;
     // SAFETY: the code is mapped.
-    if unsafe { VirtualProtect(code.cast(), jump.len(), PAGE_EXECUTE_READWRITE, &raw mut before) } == 0 {
+    if unsafe { VirtualProtect(code.cast(), instructions.len(), PAGE_EXECUTE_READWRITE, &raw mut before) } == 0 {
         return false;
     }
     // SAFETY: the memory is writable now, and the caller guarantees that nothing else uses it.
-    unsafe { ptr::copy_nonoverlapping(jump.as_ptr(), code, jump.len()) };
+    unsafe { ptr::copy_nonoverlapping(instructions.as_ptr(), code, instructions.len()) };
     // SAFETY: as above; this restores the protection.
-    unsafe { VirtualProtect(code.cast(), jump.len(), before, &raw mut before) };
+    unsafe { VirtualProtect(code.cast(), instructions.len(), before, &raw mut before) };
     // SAFETY: the function has no preconditions.
     let process = unsafe { GetCurrentProcess() };
     // SAFETY: the range is in this process.
-    unsafe { FlushInstructionCache(process, code.cast(), jump.len()) };
+    unsafe { FlushInstructionCache(process, code.cast(), instructions.len()) };
     true
 }

@@ -5,12 +5,15 @@
 
 mod amd;
 mod debug_store;
+mod executable;
 mod table;
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use cpuid_dump::Dump;
+
+pub use executable::executable;
 
 /// A processor.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use cpuid_dumps::{CpuIdentity, Expected, all, find, headings, parse_beginning, parse_name};
+use cpuid_dumps::{CpuIdentity, Expected, all, executable, find, headings, parse_beginning, parse_name};
 
 const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
@@ -417,4 +417,27 @@ fn the_beginning_of_only_one_name_is_enough() {
     for typed in ["", "zen", "7700x", "none-such"] {
         assert!(parse_beginning(typed).unwrap_err().contains("the nearest ones: "), "{typed:?}");
     }
+}
+
+#[test]
+fn a_program_finds_the_counters_of_the_identity_and_the_instructions_of_this_machine() {
+    let alder_lake = find("alder-lake-p-12900h").unwrap().cpuid();
+    let seen = |leaf, subleaf, here| executable(leaf, subleaf, alder_lake.cpuid(leaf, subleaf), here);
+    // PDCM and the Debug Store, but neither AVX nor SSE2.
+    assert_eq!(
+        (seen(1, 0, [0; 4])[2] & (1 << 15 | 1 << 28), seen(1, 0, [0; 4])[3] & (1 << 21 | 1 << 26)),
+        (1 << 15, 1 << 21)
+    );
+    assert_eq!(seen(1, 0, [u32::MAX; 4]), alder_lake.cpuid(1, 0));
+    // Hybrid, but no AVX2.
+    assert_eq!((seen(7, 0, [0; 4])[1], seen(7, 0, [0; 4])[3]), (0, 1 << 15));
+    assert_eq!(seen(7, 0, [0; 4])[0], alder_lake.cpuid(7, 0)[0]);
+    let whole = |leaf| (seen(leaf, 0, [0; 4]), alder_lake.cpuid(leaf, 0));
+    for (seen, of_identity) in [0, 0xA, 0x1A].map(whole) {
+        assert_eq!(seen, of_identity);
+    }
+    let zen4 = find("zen4-7700x").unwrap().cpuid();
+    // PerfCtrExtCore, but no long mode where this machine has none.
+    let [_, _, ecx, edx] = executable(0x8000_0001, 0, zen4.cpuid(0x8000_0001, 0), [0; 4]);
+    assert_eq!((ecx >> 23 & 1, edx), (1, 0));
 }
