@@ -99,10 +99,9 @@ fn the_client_reports_exports_and_draws_its_recording() {
 
     let report = lab.client(&["report", "C:\\halprof.rec"]).unwrap().success().unwrap();
     for (name, _) in SHARES {
-        assert!(report.out.contains(name), "{}", report.out);
+        assert!(report.out.contains(&symbol(name)), "no name is shortened in a pipe: {}", report.out);
     }
     assert!(report.out.contains("ntoskrnl.exe+0x1ed10") && !report.out.contains("[unknown]"), "{}", report.out);
-    assert!(report.out.lines().all(|line| line.chars().count() <= 80), "{}", report.out);
     let json = lab.client(&["report", "C:\\halprof.rec", "--json"]).unwrap().json().unwrap();
     assert!(json.is_object());
     let folded = lab.client(&["export", "C:\\halprof.rec", "--format", "folded"]).unwrap().success().unwrap();
