@@ -30,8 +30,9 @@ const PATHS: [(&str, [usize; ADDRESSES as usize]); 3] =
 const KERNEL: u64 = 0x1001_ED10;
 
 /// A kernel function and its callers in the upper half of the addresses, by which a stack tells kernel from user mode.
-/// Windows has the kernel there; Wine has no module there.
-const UPPER_KERNEL: [u64; 3] = [0xFFFF_F800_0001_ED10, 0xFFFF_F800_0004_2A3C, 0xFFFF_F800_0018_0F05];
+/// Windows has the kernel there, and the stand-in for Event Tracing for Windows says so of Wine's. In the ntoskrnl.exe
+/// of Debian 12 they are KeWaitForSingleObject, ExAcquireResourceExclusiveLite and IofCallDriver.
+const UPPER_KERNEL: [u64; 3] = [0xFFFF_F800_0001_ED10, 0xFFFF_F800_0002_0504, 0xFFFF_F800_0001_2DD0];
 
 /// A running workload.exe. Dropping it ends the program.
 #[derive(Debug)]

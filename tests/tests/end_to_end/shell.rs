@@ -63,10 +63,13 @@ fn a_stranger_counts_and_samples_a_workload_on_a_processor_with_two_core_types()
     let report = format!("client report {recording} --sort process,symbol --json");
     done(&format!("client record -a --duration 0.2s -o {recording}"));
     let (usual, _) = sampled(&done(&report));
-    done(&format!("client record -o {recording} -- workload 1"));
+    done(&format!("client record -g -o {recording} -- workload 1"));
     let (processes, core_types) = sampled(&done(&report));
     assert_eq!(processes.difference(&usual).count(), 1, "{usual:?}, then {processes:?}");
     assert_eq!(core_types, ["cpu_core", "cpu_atom"]);
+    let called = done(&format!("client report {recording} --children --sort module,symbol"));
+    let kernel = ["KeWaitForSingleObject", "ExAcquireResourceExclusiveLite", "IofCallDriver"];
+    assert!(kernel.iter().all(|name| called.contains(name)) && !called.contains("[unknown]"), "{called}");
 
     let (code, said) = typed(&mut lab, "client selftest --cpu 0");
     assert_eq!(code, 28, "{said}");

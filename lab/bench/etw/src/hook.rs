@@ -2,9 +2,9 @@
 
 #![expect(unsafe_code, reason = "changes code")]
 
-use crate::{consumer, control};
+use crate::{consumer, control, kernel};
 use redirect::Library;
-use std::ffi::CStr;
+use std::{ffi::CStr, mem};
 
 /// Libraries that export the functions. The second forwards to the first, or has functions of its own.
 const LIBRARIES: [&str; 2] = ["sechost.dll", "advapi32.dll"];
@@ -27,5 +27,9 @@ pub fn redirect() -> Result<(), String> {
             unsafe { library.redirect(name, function)? };
         }
     }
-    Ok(())
+    let query = kernel::query as *const ();
+    // SAFETY: the program does not run yet, and the functions have the same type.
+    let original = unsafe { Library::load("ntdll.dll")?.replace_import(c"NtQuerySystemInformation", query)? };
+    // SAFETY: it is the function of this name.
+    kernel::set_original(unsafe { mem::transmute::<*const (), kernel::Query>(original) })
 }

@@ -12,6 +12,7 @@
 //! | `machine` | the script, the sessions, and the connection to the lab |
 //! | `control` | StartTraceW, EnableTraceEx2, ControlTraceW |
 //! | `consumer` | OpenTraceW, ProcessTrace, CloseTrace |
+//! | `kernel` | NtQuerySystemInformation |
 //! | `record` | EVENT_RECORD |
 //! | `foreign` | strings, GUIDs and clocks |
 //!
@@ -24,6 +25,7 @@ mod consumer;
 mod control;
 mod foreign;
 mod hook;
+mod kernel;
 mod machine;
 mod record;
 

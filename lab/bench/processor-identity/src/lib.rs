@@ -6,6 +6,7 @@
 //! the program and libraries of Wine see this machine's CPUID.
 
 #![cfg(windows)]
+#![expect(unsafe_code, reason = "the entry point, and the image of the program")]
 
 mod instructions;
 mod trap;
@@ -22,7 +23,6 @@ use windows_sys::core::BOOL;
 ///
 /// # Safety
 /// Only the loader calls it.
-#[expect(unsafe_code, reason = "the name is the loader's")]
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn DllMain(_library: HINSTANCE, reason: u32, _reserved: *mut c_void) -> BOOL {
     if reason != DLL_PROCESS_ATTACH {
@@ -40,5 +40,6 @@ pub unsafe extern "system" fn DllMain(_library: HINSTANCE, reason: u32, _reserve
 fn replace() -> Result<(), String> {
     let name = env::var(PROCESSOR_IDENTITY).map_err(|error| format!("{PROCESSOR_IDENTITY}: {error}"))?;
     let identity = cpuid_dumps::find(&name).ok_or_else(|| format!("there is no processor {name}"))?;
-    trap::replace(instructions::of_program()?, identity)
+    // SAFETY: the launcher loads this library before the first instruction of the program.
+    trap::replace(unsafe { instructions::of_program() }, identity)
 }

@@ -1,7 +1,5 @@
 //! Traps instead of CPUID instructions, and their handler.
 
-#![expect(unsafe_code, reason = "an exception handler")]
-
 use cpuid_dumps::{CpuIdentity, executable};
 use std::{arch::x86_64::__cpuid_count, sync::OnceLock};
 use windows_sys::Win32::{

@@ -1,7 +1,12 @@
-//! Redirects functions of libraries in this process: a jump replaces the first instructions of an exported function.
+//! Redirects functions of libraries in this process: a jump replaces the first instructions of an exported function, or
+//! another function replaces it in the imports of the program.
 
 #![cfg(windows)]
 #![expect(unsafe_code, reason = "changes code")]
+
+mod program;
+
+pub use program::{Section, sections};
 
 use std::{ffi::CStr, ptr};
 use windows_sys::Win32::{
@@ -42,6 +47,39 @@ impl Library {
         self.module.addr()
     }
 
+    fn function(self, name: &CStr) -> Result<*mut u8, String> {
+        // SAFETY: the module is loaded, and the name is zero-terminated.
+        let code = unsafe { GetProcAddress(self.module, name.as_ptr().cast()) };
+        let code = code.ok_or_else(|| format!("{} has no {}", self.name, name.to_string_lossy()))?;
+        Ok((code as *mut ()).cast())
+    }
+
+    /// Replaces an exported function by `function` in the imports of the program, if it has it, and returns the
+    /// exported one.
+    ///
+    /// # Errors
+    /// The library does not export it, or the imports cannot be changed.
+    ///
+    /// # Safety
+    /// The program does not run yet, and `function` has the type of the exported one.
+    pub unsafe fn replace_import(self, name: &CStr, function: *const ()) -> Result<*const (), String> {
+        const SIZE: usize = size_of::<usize>();
+        let original = self.function(name)?;
+        let (wanted, replacement) = (original.addr().to_ne_bytes(), function.expose_provenance().to_ne_bytes());
+        for section in sections().filter(|section| !section.is_executable) {
+            // SAFETY: guaranteed by the caller. The content is not used when the section is written.
+            let words = unsafe { section.content() }.chunks_exact(SIZE);
+            let Some(place) = words.enumerate().find_map(|(place, word)| (word == wanted).then_some(place)) else {
+                continue;
+            };
+            // SAFETY: the word is an import, and the program does not run yet.
+            if !unsafe { write(section.address.wrapping_add(place * SIZE), &replacement) } {
+                return Err("the imports of the program cannot be changed".to_owned());
+            }
+        }
+        Ok(original.cast_const().cast())
+    }
+
     /// Redirects an exported function to `function`.
     ///
     /// # Errors
@@ -51,12 +89,8 @@ impl Library {
     /// No other thread executes the function now. `function` has its type, and its code is longer than a jump or padded
     /// to 16 bytes.
     pub unsafe fn redirect(self, name: &CStr, function: *const ()) -> Result<(), String> {
-        // SAFETY: the module is loaded, and the name is zero-terminated.
-        let Some(code) = (unsafe { GetProcAddress(self.module, name.as_ptr().cast()) }) else {
-            return Err(format!("{} has no {}", self.name, name.to_string_lossy()));
-        };
         // SAFETY: guaranteed by the caller.
-        if unsafe { write((code as *mut ()).cast(), &jump(function)) } {
+        if unsafe { write(self.function(name)?, &jump(function)) } {
             return Ok(());
         }
         Err(format!("{} cannot be changed", name.to_string_lossy()))
