@@ -23,7 +23,7 @@ pub fn list() -> Result<()> {
     let mut text = format!("{:36}{:10}{:>8}  Processor\n", "Name", "Interface", "Counters");
     for identity in cpuid_dumps::all() {
         let CpuIdentity { name, expected, .. } = identity;
-        let line = format!("{name:36}{:10}{:>8}  {}", expected.interface, expected.counters, processor(identity));
+        let line = format!("{name:36}{:10}{:>8}  {}", expected.interface, counters(identity), processor(identity));
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -31,6 +31,12 @@ pub fn list() -> Result<()> {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Returns the number of counters of each core type.
+fn counters(identity: &CpuIdentity) -> String {
+    let [even, odd] = [0, 1].map(|number| identity.of_processor(number).expected.counters.to_string());
+    if identity.odd_processors.is_some() { format!("{even}+{odd}") } else { even }
 }
 
 /// Returns the brand string of a processor, cut to fit the line, or that it is made up.
