@@ -1,4 +1,4 @@
-//! Where the kernel is: in the upper half of the addresses, as on Windows, by which a stack tells kernel from user mode.
+//! Where the kernel is: in the upper half of the addresses, as on Windows. By that a stack tells kernel from user mode.
 
 #![expect(unsafe_code, reason = "answers a function of Windows")]
 
