@@ -52,8 +52,8 @@ pub const DRIVER_FILES: [&str; 2] = [DRIVER.2, DRIVER_SYMBOLS.2];
 /// The profile of the programs that are shipped.
 const PROGRAM: &str = "program";
 
-/// Strategies of Zstandard that are left out: recordings are compressed with level 1, which has the fastest. A level that
-/// has one of these takes the next faster one.
+/// Strategies of Zstandard that are left out: recordings are compressed with level 1, which has the fastest. A level
+/// that has one of these takes the next faster one.
 const UNUSED_STRATEGIES: [&str; 7] = ["DFAST", "GREEDY", "LAZY", "LAZY2", "BTLAZY2", "BTOPT", "BTULTRA"];
 
 /// The groups on Linux: the driver, the programs and the test bench, all of which run under Wine.

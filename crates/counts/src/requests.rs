@@ -82,7 +82,7 @@ pub fn events(lists: &[EventList], processors: &ProcessorSet, connection: &Drive
 
 /// Returns the events that the user named as [`events()`] does, and the name of the row of each, if the user gave one.
 ///
-/// `omit` is told the name and the error of an event that the machine does not have.
+/// `omit` receives the name and the error of an event that the machine does not have.
 ///
 /// # Errors
 /// If an event has two names, or what `omit` returns.
