@@ -52,6 +52,11 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         ),
         (OpenError::NotInstalled.into(), Exit::NotInstalled, "  try: .\\client install"),
         (OpenError::NotStarted.into(), Exit::NotStarted, "  try: .\\client install   (or: sc.exe start halprof)"),
+        (
+            OpenError::Stopping.into(),
+            Exit::NotStarted,
+            "  try: end the programs that use the driver, then: .\\client install",
+        ),
         (OpenError::NoDevice.into(), Exit::Failure, "  try: sc.exe stop halprof, then: .\\client install"),
         (
             OpenError::Denied { action: "to the driver".into(), cause: windows_says(5) }.into(),

@@ -13,7 +13,7 @@ pub const SERVICE: &str = "halprof";
 mod win32 {
     /// The device does not exist.
     pub const ERROR_FILE_NOT_FOUND: i32 = 2;
-    /// Usually: the process is not elevated.
+    /// Usually: the process is not elevated. Also STATUS_DELETE_PENDING, of a driver that is stopping.
     pub const ERROR_ACCESS_DENIED: i32 = 5;
     /// The token does not have the privilege.
     pub const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
@@ -57,6 +57,9 @@ pub enum OpenError {
     /// The service is not running.
     #[error("the driver is installed but not started")]
     NotStarted,
+    /// Windows unloads the driver when the last handle is closed, and opens it no more.
+    #[error("the driver is stopping: a program still has it open")]
+    Stopping,
     /// The service is running, but its device does not exist.
     #[error("the service {SERVICE} is running, but its device does not exist")]
     NoDevice,
@@ -87,11 +90,14 @@ pub enum OpenError {
 
 impl OpenError {
     /// Returns the meaning of a failure to open the device. `service` returns the state of the service, `None` if it
-    /// does not exist; it is called if the device does not exist.
+    /// does not exist; it is called if the device does not exist or access is denied.
     #[must_use]
     pub fn new(cause: io::Error, service: impl FnOnce() -> io::Result<Option<ServiceState>>) -> Self {
         if Self::is_denied(&cause) {
-            return Self::Denied { action: "to the driver".to_owned(), cause };
+            return match service() {
+                Ok(Some(ServiceState::Stopping)) => Self::Stopping,
+                _ => Self::Denied { action: "to the driver".to_owned(), cause },
+            };
         }
         if cause.raw_os_error() != Some(win32::ERROR_FILE_NOT_FOUND) {
             return Self::Open { cause };
@@ -99,6 +105,7 @@ impl OpenError {
         match service() {
             Ok(None) => Self::NotInstalled,
             Ok(Some(ServiceState::Running)) => Self::NoDevice,
+            Ok(Some(ServiceState::Stopping)) => Self::Stopping,
             Ok(Some(_)) => Self::NotStarted,
             Err(cause) if Self::is_denied(&cause) => {
                 Self::Denied { action: format!("to query the service {SERVICE}"), cause }
@@ -119,7 +126,7 @@ impl OpenError {
         match self {
             Self::NotWindows => ErrorKind::NotWindows,
             Self::NotInstalled => ErrorKind::NotInstalled,
-            Self::NotStarted => ErrorKind::NotStarted,
+            Self::NotStarted | Self::Stopping => ErrorKind::NotStarted,
             Self::Denied { .. } => ErrorKind::Denied,
             Self::NoDevice | Self::Open { .. } | Self::Service { .. } => ErrorKind::Other,
         }
@@ -131,6 +138,7 @@ impl OpenError {
         let text = match self {
             Self::NotInstalled => ".\\client install",
             Self::NotStarted => ".\\client install   (or: sc.exe start halprof)",
+            Self::Stopping => "end the programs that use the driver, then: .\\client install",
             Self::NoDevice => "sc.exe stop halprof, then: .\\client install",
             Self::Denied { .. } => ELEVATED,
             Self::NotWindows | Self::Open { .. } | Self::Service { .. } => return None,
@@ -147,6 +155,8 @@ pub const ELEVATED: &str = "run from an elevated prompt; the account needs the r
 mod tests {
     use super::*;
 
+    const STOPPING: &str = "the driver is stopping: a program still has it open";
+
     #[test]
     fn the_reason_depends_on_the_code_and_on_the_service() {
         let windows_says = io::Error::from_raw_os_error;
@@ -161,6 +171,9 @@ mod tests {
                 "the service halprof is running, but its device does not exist",
             ),
             (2, None, ErrorKind::Denied, "access to query the service halprof was denied"),
+            (2, Some(Some(ServiceState::Stopping)), ErrorKind::NotStarted, STOPPING),
+            (5, Some(Some(ServiceState::Stopping)), ErrorKind::NotStarted, STOPPING),
+            (5, Some(Some(ServiceState::Running)), ErrorKind::Denied, "access to the driver was denied"),
             (5, Some(None), ErrorKind::Denied, "access to the driver was denied"),
             (1314, None, ErrorKind::Denied, "access to the driver was denied"),
             (31, Some(None), ErrorKind::Other, "the driver's device cannot be opened"),
