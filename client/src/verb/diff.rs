@@ -38,6 +38,9 @@ pub struct Comparison {
     /// unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<[f64; 2]>,
+    /// For how many seconds the old and the new one were measured, if both files say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_seconds: Option<[f64; 2]>,
     /// Whether a change is worse than the limit.
     pub failed: bool,
     /// The compared events of recordings, or one section with all counts.
@@ -197,12 +200,13 @@ impl Comparison {
         let mut all = sections.iter().flat_map(|section| section.total.iter().chain(&section.rows));
         let failed = all.any(|row| row.failed);
         let fail_above = fail.fail_above.map(|percent| percent / 100.0);
-        Self { kind, columns, fail_above, work: None, failed, sections, unmatched }
+        Self { kind, columns, fail_above, work: None, elapsed_seconds: None, failed, sections, unmatched }
     }
 
-    /// Says for which work the comparison was made.
-    fn with_work(self, work: Option<Work>) -> Self {
-        Self { work: work.map(|Work { old, new }| [old, new]), ..self }
+    /// Says for which work the comparison was made, and for how many seconds the two were measured.
+    fn with_work(self, work: Option<Work>, elapsed_seconds: [Option<f64>; 2]) -> Self {
+        let elapsed_seconds = if let [Some(old), Some(new)] = elapsed_seconds { Some([old, new]) } else { None };
+        Self { work: work.map(|Work { old, new }| [old, new]), elapsed_seconds, ..self }
     }
 
     /// Returns the exit code.

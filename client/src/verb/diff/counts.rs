@@ -16,6 +16,7 @@ const NORMAL: f64 = 1.959_964;
 /// The members of `halprof.stat/1` that are compared.
 #[derive(Debug, Deserialize)]
 pub struct SavedStat {
+    elapsed_seconds: Option<f64>,
     events: Vec<SavedEvent>,
 }
 
@@ -122,5 +123,6 @@ pub fn compare(old: &SavedStat, new: &SavedStat, fail: FailAbove, work: Option<W
     });
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     let section = Section { event: None, total: None, lost_shares: None, rows };
-    Ok(Comparison::new(Kind::Counts, vec!["event"], fail, vec![section], unmatched).with_work(work))
+    Ok(Comparison::new(Kind::Counts, vec!["event"], fail, vec![section], unmatched)
+        .with_work(work, [old, new].map(|stat| stat.elapsed_seconds)))
 }

@@ -9,7 +9,7 @@ use crate::cli::{DiffArgs, DiffColumn, Work};
 use crate::reading::load::LoadedRecording;
 use counts::share;
 use terminal::context::Context;
-use terminal::format::real;
+use terminal::format::{real, seconds};
 use user_error::Error;
 
 /// The events of a row in the old and the new recording.
@@ -43,11 +43,12 @@ pub fn compare(args: &DiffArgs, context: &mut Context) -> Result<Comparison, Err
     }
     let judge = Judge::new(args.fail, pairs.iter().map(|pair| pair.rows.len() + 1).sum());
     let sections = pairs.into_iter().map(|pair| section(pair, &judge, args.work.unwrap_or(Work::SAME))).collect();
+    let elapsed = [&old, &new].map(|one| one.contents.summary.as_ref().map(|summary| seconds(summary.sampled_time())));
     // Both recordings can be incomplete, or lack symbols: their notes are shown, and the comparison goes on.
     old.finish(context)?;
     new.finish(context)?;
     let columns = args.sort.iter().map(|column| column.name()).collect();
-    Ok(Comparison::new(Kind::Samples, columns, args.fail, sections, unmatched).with_work(args.work))
+    Ok(Comparison::new(Kind::Samples, columns, args.fail, sections, unmatched).with_work(args.work, elapsed))
 }
 
 /// Returns the selected sources that have samples, with their names.

@@ -10,6 +10,9 @@ use terminal::format::{counted, grouped, properties};
 /// Share of lost samples from which totals are not comparable by their intervals.
 const MUCH_LOST: f64 = 0.01;
 
+/// Difference of the times of two measurements, as a share, from which both are told.
+const OTHER_TIME: f64 = 0.05;
+
 /// Headings of the columns with cells that can be shortened.
 const NAMES: [&str; 4] = ["Process", "Module", "Symbol", "Event"];
 
@@ -121,6 +124,9 @@ fn legend(comparison: &Comparison) -> Option<String> {
     if has(|row| row.significant.is_none()) {
         lines.push("? no error known: the count of one run; .\\client stat -r N counts N");
     }
+    let times = comparison.elapsed_seconds.filter(|[old, new]| (old - new).abs() > OTHER_TIME * old.max(*new));
+    let times = times.map(|[old, new]| format!("measured for {old:.3} s and {new:.3} s"));
+    lines.extend(times.as_deref());
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 

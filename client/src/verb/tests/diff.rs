@@ -191,7 +191,9 @@ fn counted(cycles: [u64; 3], events: &[u64]) -> FakeSystem {
 fn counts(cycles: [u64; 3], events: &[u64]) -> Vec<u8> {
     let names: Vec<String> = events.iter().map(ToString::to_string).collect();
     let line = format!("stat -e {} -r 3 --json -o - --duration 0.001s", names.join(","));
-    run(&counted(cycles, events), &line).out.into_bytes()
+    let mut saved: Value = serde_json::from_str(&run(&counted(cycles, events), &line).out).unwrap();
+    saved["elapsed_seconds"] = json!(1.0);
+    saved.to_string().into_bytes()
 }
 
 #[test]
@@ -230,6 +232,18 @@ fn a_count_of_one_run_has_no_error_and_cannot_fail() {
     assert!(out.contains("\n? no error known: the count of one run; .\\client stat -r N counts N\n"), "{out}");
     let (exit, report) = pair.diff("--fail-above 5%").failure();
     assert!(exit == Exit::Usage && report.contains("the count of TotalCycles has no error"), "{report}");
+}
+
+#[test]
+fn a_comparison_of_two_durations_tells_both() {
+    let saved = |seconds: f64| {
+        let event = json!({ "name": "A", "modes": "uk", "scaled": 1, "error": null, "percent_running": 100.0 });
+        json!({ "schema": "halprof.stat/1", "elapsed_seconds": seconds, "events": [event] }).to_string().into_bytes()
+    };
+    let pair = Pair::of(&saved(1.0), &saved(2.5));
+    assert!(pair.diff("").out.contains("\nmeasured for 1.000 s and 2.500 s\n"), "{}", pair.diff("").out);
+    assert_eq!(pair.diff("--json").json()["elapsed_seconds"], json!([1.0, 2.5]));
+    assert!(!Pair::of(&saved(1.0), &saved(1.01)).diff("").out.contains("measured for"));
 }
 
 #[test]
