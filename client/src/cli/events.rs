@@ -17,9 +17,9 @@ ProgramData, for every account and the service of the agent, otherwise below
 LOCALAPPDATA, for this account. An import replaces the one before. The file for
 every account is used if there is one.
 
-Afterwards `list PATTERN` searches descriptions too, `list metrics` shows the
-imported metrics with those of this client, `encode` shows descriptions, and
-events that this client does not have built in can be used by name.
+Afterwards `list` and `encode` show the imported events, metrics and
+descriptions with those of this client, and events that this client does not
+have built in can be used by name.
 
 EXAMPLES
   .\\client events import perfmon

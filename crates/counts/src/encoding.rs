@@ -19,7 +19,7 @@ use raw_cpuid::CpuIdResult;
 use serde::{Serialize, Serializer};
 use x86_defs::cpuid::{AmdProcessor, CORE_TYPE_ATOM, Signature, leaf};
 
-use crate::cpuid;
+use crate::{cpuid, descriptions};
 use terminal::format;
 use user_error::{Error, OutOfMemory};
 
@@ -111,7 +111,7 @@ pub struct CoreEncoding {
     /// Advice about the event.
     #[serde(skip)]
     pub note: Option<String>,
-    /// The maker's description, if it was imported.
+    /// The maker's description, if it is built in or was imported.
     #[serde(skip)]
     pub description: Option<String>,
 }
@@ -299,7 +299,8 @@ impl<C: Cpuid> Core<'_, C> {
         }
         let imported = event_cache::find(self.imported, cpuid::vendor_identity(self.cpu), self.type_number, name);
         let event = self.table.and_then(|one| one.table.find(name)).or_else(|| imported?.event());
-        let described = |encoding| CoreEncoding { description: imported.map(|event| event.brief.clone()), ..encoding };
+        let brief = imported.map(|event| event.brief.as_str()).or_else(|| descriptions::of(name)).map(str::to_owned);
+        let described = |encoding| CoreEncoding { description: brief, ..encoding };
         event.map(|event| described(self.of_event(&event, value, hal))).ok_or_else(|| match self.table {
             Some(_) => "these cores have no event of this name".to_owned(),
             None => "no table has the events of this processor".to_owned(),

@@ -2,6 +2,7 @@
 
 pub mod count_metric;
 pub mod cpuid;
+pub mod descriptions;
 pub mod disturbance;
 pub mod encoding;
 mod event_count;

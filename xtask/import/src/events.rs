@@ -23,6 +23,8 @@ const TABLES: &str = "crates/events/src/tables.bin";
 const MAP: &str = "map.csv";
 /// The errata of the events of all tables.
 const ERRATA: &str = "errata.csv";
+/// What the makers say about the events of all tables.
+const DESCRIPTIONS: &str = "descriptions.zst";
 /// The first line of [`ERRATA`].
 const ERRATA_HEADER: &str = "table,event,errata";
 /// The first line of [`MAP`].

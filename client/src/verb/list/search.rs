@@ -16,6 +16,7 @@ use crate::cli::ListArgs;
 use crate::machine::dump;
 use crate::verb::encode::{counters, lines};
 use counts::cpuid;
+use counts::descriptions;
 use counts::encoding::{CoreEncoding, encode};
 use counts::processor_metrics::{self, MetricInfo};
 use terminal::context::Context;
@@ -87,7 +88,7 @@ struct Name {
     text: String,
     kind: Kind,
     deprecated: bool,
-    /// What was imported about it.
+    /// What its maker says about it.
     description: String,
 }
 
@@ -193,7 +194,8 @@ fn names(cpu: &impl Cpuid, tables: &[events::CoreTable], imported: Option<&Impor
     names.extend(supported.map(|source| Name::new(source.source.name, Kind::Source, false)));
     let mut events: BTreeMap<String, Name> = BTreeMap::new();
     for event in tables.iter().flat_map(|one| one.table.events()) {
-        let name = Name::new(&event.name, Kind::Event, event.deprecated);
+        let description = descriptions::of(&event.name).unwrap_or_default().to_owned();
+        let name = Name { description, ..Name::new(&event.name, Kind::Event, event.deprecated) };
         let known = events.entry(event.name.to_ascii_uppercase()).or_insert(name);
         known.deprecated &= event.deprecated;
     }
@@ -219,7 +221,7 @@ fn table(matches: &[Match]) -> String {
     let mut text = line("Name", "Cores", "Counters", "Precise");
     let rules = line(&rule.repeat(NAME), &rule.repeat(CORES), &rule.repeat(COUNTERS), &rule.repeat(7));
     let _ = write!(text, "\n{rules}"); // a string takes everything
-    for Match { encoding, .. } in matches {
+    for (index, Match { encoding, .. }) in matches.iter().enumerate() {
         let mut rest = encoding.event.as_str();
         while rest.len() > NAME {
             let (first, behind) = rest.split_at(rest.len().min(LINE - 2));
@@ -234,7 +236,10 @@ fn table(matches: &[Match]) -> String {
         let precise =
             if encoding.pebs_counters.is_empty() { "no".to_owned() } else { counters(&encoding.pebs_counters) };
         let _ = write!(text, "\n{}", line(rest, &encoding.core_type, &counting, &precise));
-        for part in encoding.description.iter().flat_map(|description| lines(description, LINE - 4)) {
+        // Once below the rows of all core types.
+        let same = |next: &Match| next.encoding.event == encoding.event && next.description == encoding.description;
+        let description = encoding.description.iter().filter(|_| !matches.get(index + 1).is_some_and(same));
+        for part in description.flat_map(|description| lines(description, LINE - 4)) {
             let _ = write!(text, "\n    {part}");
         }
         if !encoding.errata.is_empty() {

@@ -95,6 +95,7 @@ fn the_errata_of_the_makers_files_are_named() {
 
     let listed = run("list mem_load_uops_retired.l3").out;
     let hit = "MEM_LOAD_UOPS_RETIRED.L3_HIT                   cpu           0-3        0-3\n    \
+               Counts the number of load ops retired that hit in the L3 cache.\n    \
                counted wrongly, errata HSD25, HSD29, HSD74, HSM26, HSM30\n";
     assert!(listed.contains(hit), "{listed}");
     let json = run("list MEM_LOAD_UOPS_RETIRED.L3_HIT --json").json();
@@ -260,8 +261,8 @@ fn the_text_has_a_block_for_each_kind_of_cores() {
     assert_eq!(
         out,
         "Cores     cpu_core\nEvent     BR_INST_RETIRED.ALL_BRANCHES\nSelect    0x000300c4\nCounters  0-5\n\
-         Precise   0-5\n\nCores     cpu_atom\nEvent     BR_INST_RETIRED.ALL_BRANCHES\nSelect    0x000300c4\n\
-         Counters  0-5\nPrecise   0-5\n"
+         Precise   0-5\nAbout     All branch instructions retired.\n\nCores     cpu_atom\nEvent     BR_INST_RETIRED.ALL_BRANCHES\nSelect    0x000300c4\n\
+         Counters  0-5\nPrecise   0-5\nAbout     All branch instructions retired.\n"
     );
 }
 

@@ -1,6 +1,6 @@
 //! Makes the facts from a folder with tables of events: `intel/*_core.csv` with `intel/map.csv`, and `amd/*.csv`.
 //! Beside each table of Intel's is the file of perfmon from which it was made, `intel/*_core.json`: the table has no
-//! errata.
+//! errata and no descriptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fs, path::Path};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use events::{Counters, Encoding, Event, EventExtra, Precision, Register, row};
 use serde::Deserialize;
 
-use super::{ERRATA, ERRATA_HEADER, MAP, MAP_HEADER};
+use super::{DESCRIPTIONS, ERRATA, ERRATA_HEADER, MAP, MAP_HEADER};
 use crate::table::{AMD, INTEL, flag, hexadecimal, list, read, rows};
 
 /// The columns of the map of Intel's processors.
@@ -58,12 +58,15 @@ const METRICS: [&str; 8] = [
 const LEVEL_1: usize = 4;
 const FIRST_METRIC: u16 = 0x80;
 
+/// Level of the compression of the descriptions: they are compressed once, and read by all.
+const LEVEL: i32 = 19;
+
 /// Makes the facts.
 pub fn run(folder: &Path, facts: &Path) -> Result<()> {
     let mut files = vec![(MAP.to_owned(), map(&read(&folder.join("intel/map.csv"))?)?)];
     let of_intel = |text: &str| rows(text, INTEL, intel);
     let of_amd = |text: &str| rows(text, AMD, amd);
-    let mut errata = BTreeSet::new();
+    let (mut errata, mut descriptions) = (BTreeSet::new(), Descriptions::new());
     for (kind, parse) in [("intel", of_intel as fn(&str) -> Result<Vec<Event>>), ("amd", of_amd)] {
         for entry in fs::read_dir(folder.join(kind)).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
@@ -77,8 +80,9 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
             let mut events = parse(&text).with_context(|| path.display().to_string())?;
             if kind == "intel" {
                 let path = path.with_extension("json");
-                let lines = errata_lines(&name, &events, &read(&path)?);
-                errata.extend(lines.with_context(|| path.display().to_string())?);
+                let known = known(&events, &read(&path)?).with_context(|| path.display().to_string())?;
+                errata.extend(errata_lines(&name, &known).with_context(|| path.display().to_string())?);
+                describe(known, &mut descriptions);
             }
             events.extend(metrics(&name, &events));
             files.push((format!("{name}.csv"), table(events)));
@@ -90,8 +94,12 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
     for (name, text) in files {
         fs::write(facts.join(&name), text).with_context(|| name)?;
     }
-    Ok(())
+    let compressed = zstd::bulk::compress(description_lines(descriptions).as_bytes(), LEVEL)?;
+    fs::write(facts.join(DESCRIPTIONS), compressed).context(DESCRIPTIONS)
 }
+
+/// The descriptions of each event by its name, with the number of tables that have them.
+type Descriptions = BTreeMap<String, BTreeMap<String, u32>>;
 
 /// A file of perfmon.
 #[derive(Deserialize)]
@@ -100,23 +108,48 @@ struct EventFile {
     events: Vec<FileEvent>,
 }
 
+/// An event of such a file.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct FileEvent {
+pub struct FileEvent {
     event_name: String,
     errata: Option<String>,
+    brief_description: Option<String>,
+}
+
+/// Returns the events of a table from its file of perfmon.
+pub fn known(events: &[Event], json: &str) -> Result<Vec<FileEvent>> {
+    let file: EventFile = serde_json::from_str(json)?;
+    let is_known = |one: &FileEvent| events.iter().any(|event| event.name == one.event_name);
+    Ok(file.events.into_iter().filter(is_known).collect())
+}
+
+/// Adds the descriptions of a table.
+fn describe(events: Vec<FileEvent>, descriptions: &mut Descriptions) {
+    for FileEvent { event_name, brief_description, .. } in events {
+        let words: Vec<&str> = brief_description.as_deref().unwrap_or_default().split_whitespace().collect();
+        if !words.is_empty() {
+            *descriptions.entry(event_name).or_default().entry(words.join(" ")).or_default() += 1;
+        }
+    }
+}
+
+/// Returns a line for each event: its name, a tab, and the description that most tables have.
+fn description_lines(descriptions: Descriptions) -> String {
+    let most = |texts: BTreeMap<String, u32>| texts.into_iter().rev().max_by_key(|(_, number)| *number);
+    let line = |(name, texts)| Some(format!("{name}\t{}\n", most(texts)?.0));
+    descriptions.into_iter().filter_map(line).collect()
 }
 
 /// Returns a line for each event of a table that has errata in the file of perfmon; `null` and `0` are none.
-pub fn errata_lines(table: &str, events: &[Event], json: &str) -> Result<Vec<String>> {
-    let file: EventFile = serde_json::from_str(json)?;
+pub fn errata_lines(table: &str, events: &[FileEvent]) -> Result<Vec<String>> {
     let mut lines = Vec::new();
-    for FileEvent { event_name, errata } in file.events {
+    for FileEvent { event_name, errata, .. } in events {
         let numbers = errata.iter().flat_map(|list| list.split(',')).map(str::trim);
         let numbers: BTreeSet<&str> = numbers.filter(|number| !matches!(*number, "" | "0" | "null")).collect();
         let is_number = |number: &&str| number.bytes().all(|byte| byte.is_ascii_alphanumeric());
         ensure!(numbers.iter().all(is_number), "{event_name} has the errata {errata:?}");
-        if !numbers.is_empty() && events.iter().any(|event| event.name == event_name) {
+        if !numbers.is_empty() {
             let numbers = numbers.into_iter().collect::<Vec<_>>().join("|");
             lines.push(format!("{table},{event_name},{numbers}\n"));
         }

@@ -1,5 +1,7 @@
 //! Tests of the generation of event tables.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// The line of an event with two off-core registers.
@@ -55,10 +57,10 @@ fn imported(intel: &str) -> (Result<()>, tempfile::TempDir) {
         (
             "intel/x_core.json",
             r#"{ "Header": { "Version": "1" }, "Events": [
-                { "EventName": "OLD", "Errata": "null" },
-                { "EventName": "NEW", "Errata": "HSM30, HSD29" },
+                { "EventName": "OLD", "Errata": "null", "BriefDescription": " " },
+                { "EventName": "NEW", "Errata": "HSM30, HSD29", "BriefDescription": "Loads  that\nmissed." },
                 { "EventName": "OCR.A", "Errata": "0" },
-                { "EventName": "LEFT.OUT", "Errata": "HSD1" },
+                { "EventName": "LEFT.OUT", "Errata": "HSD1", "BriefDescription": "No event of the table." },
                 { "EventName": "A" }
             ] }"#,
         ),
@@ -68,6 +70,27 @@ fn imported(intel: &str) -> (Result<()>, tempfile::TempDir) {
         fs::write(source.path().join(file), text).unwrap();
     }
     (import::run(source.path(), facts.path()), facts)
+}
+
+/// Reads the descriptions of a folder of facts.
+fn descriptions(facts: &Path) -> String {
+    let compressed = fs::read(facts.join(DESCRIPTIONS)).unwrap();
+    String::from_utf8(zstd::bulk::decompress(&compressed, 1 << 20).unwrap()).unwrap()
+}
+
+#[test]
+fn nearly_every_event_of_intel_has_a_description() {
+    let facts = Workspace::find().unwrap().root().join(FACTS);
+    let lines = descriptions(&facts);
+    let described: BTreeMap<&str, &str> = lines.lines().map(|line| line.split_once('\t').unwrap()).collect();
+    assert_eq!(described.len(), lines.lines().count());
+    assert!(described.values().all(|text| !text.contains(char::is_control) && (1..600).contains(&text.len())));
+    let tables = tables(&facts).unwrap();
+    for (name, events) in tables.iter().filter(|(name, _)| !name.starts_with("amd_")) {
+        let of_files = events.iter().filter(|event| !event.name.starts_with("PERF_METRICS."));
+        let without: Vec<_> = of_files.filter(|event| !described.contains_key(event.name.as_str())).collect();
+        assert!(without.len() * 50 <= events.len(), "{name}: {without:?}");
+    }
 }
 
 #[test]
@@ -89,6 +112,7 @@ fn an_import_makes_tables_and_map() {
         ]
     );
     assert_eq!(text("errata.csv"), "table,event,errata\nx,NEW,HSD29|HSM30\n");
+    assert_eq!(descriptions(facts.path()), "NEW\tLoads that missed.\n");
     assert!(text("amd_fam17h.csv").ends_with("FLOPS.ADD,03,01,0,0,0,0,0,any,0,,,,0,0,,0\n"));
     assert!(text("map.csv").contains("GenuineIntel,6,55,55,403,00,00,x\n"));
 }
@@ -111,7 +135,7 @@ fn the_errata_are_as_an_import_makes_them() {
         });
         let right = ["null", "0"].map(|none| serde_json::json!({ "EventName": events[0].name, "Errata": none }));
         let file = serde_json::json!({ "Events": wrong.chain(right).collect::<Vec<_>>() });
-        made.extend(import::errata_lines(name, events, &file.to_string()).unwrap());
+        made.extend(import::errata_lines(name, &import::known(events, &file.to_string()).unwrap()).unwrap());
     }
     made.sort();
     assert_eq!(format!("{ERRATA_HEADER}\n{}", made.concat()), committed);
