@@ -10,7 +10,7 @@ use terminal::format::{counted, grouped, properties};
 /// Share of lost samples from which totals are not comparable by their intervals.
 const MUCH_LOST: f64 = 0.01;
 
-/// Difference of the times of two measurements, as a share, from which both are told.
+/// Difference of the times of two measurements, as a share, from which the comparison names both.
 const OTHER_TIME: f64 = 0.05;
 
 /// Headings of the columns with cells that can be shortened.
