@@ -40,8 +40,13 @@ impl UserError for EncodeError {
     }
 
     fn remedy(&self) -> Option<String> {
-        let Self::UnknownEvent { given, .. } = self else { return None };
-        events::other_of_perf(given).map(|(_, who)| who.to_owned())
+        let remedy = match self {
+            Self::NoSuchCores(_) => Some(".\\client diagnose   (shows its core types)"),
+            Self::UnknownEvent { given, near, .. } => events::other_of_perf(given)
+                .map(|(_, who)| who)
+                .or_else(|| near.is_empty().then_some(".\\client list PATTERN   (searches names and descriptions)")),
+        };
+        remedy.map(str::to_owned)
     }
 }
 

@@ -237,7 +237,8 @@ fn an_unknown_name_has_suggestions_by_word_and_by_spelling() {
         (
             "alder-lake-p-12900h",
             "cpu_atom/L1D.REPLACEMNT/",
-            "error: no event is called L1D.REPLACEMNT\n  because: these cores have no event of this name",
+            "error: no event is called L1D.REPLACEMNT\n  because: these cores have no event of this name\n  \
+             try: .\\client list PATTERN   (searches names and descriptions)",
         ),
         (
             "core2-6420",
@@ -245,7 +246,11 @@ fn an_unknown_name_has_suggestions_by_word_and_by_spelling() {
             "error: no event is called INST_RETIRED.ANY: some of Intel's processors have it; did you mean: \
              instructions, TotalIssues?\n  because: no table has the events of this processor",
         ),
-        ("zen-1800x", "cpu_core/cycles/", "error: this processor has no cores of the type cpu_core"),
+        (
+            "zen-1800x",
+            "cpu_core/cycles/",
+            "error: this processor has no cores of the type cpu_core\n  try: .\\client diagnose   (shows its core types)",
+        ),
     ] {
         let (exit, found) = on(processor, event).failure();
         assert_eq!((exit, found.as_str()), (Exit::UnknownSource, report));
