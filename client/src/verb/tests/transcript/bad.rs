@@ -2,6 +2,14 @@
 
 use super::*;
 
+/// Checks that each error says what to do: a remedy, what exists, a name that is near, or the file that is missing.
+fn check(text: &str) {
+    const WAYS: [&str; 4] = ["  try: ", "; it has ", "did you mean: ", "cannot read "];
+    for usage in text.split("\n> ").filter(|usage| usage.contains("  ! error: ")) {
+        assert!(WAYS.iter().any(|way| usage.contains(way)), "{usage}");
+    }
+}
+
 #[test]
 fn wrong_options() {
     let text = on(
@@ -41,6 +49,7 @@ fn wrong_options() {
             "control-area --current -C 0",
         ],
     );
+    check(&text);
     insta::assert_snapshot!(text);
 }
 
@@ -92,6 +101,7 @@ fn wrong_values() {
             "control-area make",
         ],
     );
+    check(&text);
     insta::assert_snapshot!(text);
 }
 
@@ -127,6 +137,7 @@ fn names_that_the_machine_does_not_have() {
             "stat -e 2 -o GONE -- APP",
         ],
     );
+    check(&text);
     insta::assert_snapshot!(text);
 }
 
@@ -160,6 +171,7 @@ fn recordings_that_cannot_be_shown() {
         "events import GONE",
         "stat -- app",
     ]);
+    check(&text);
     insta::assert_snapshot!(text);
 }
 
@@ -206,5 +218,6 @@ fn a_driver_that_is_missing_or_refuses() {
         on(idle, &["read 6", "stop 6", "read"]),
     ];
     let text = texts.join("\n");
+    check(&text);
     insta::assert_snapshot!(text);
 }
