@@ -130,6 +130,25 @@ fn each_caller_has_its_true_share_and_each_sample_its_own_stack() {
     }
 }
 
+/// The first interval is near the one that the frequency needs: with a short one, interrupts would come faster than the
+/// events of the trace session are written, and half of the samples had no stack.
+#[test]
+fn a_short_recording_has_the_stacks_of_its_samples() {
+    let (mut lab, workload, stacks) = boot("skylake-6600k");
+    lab.run_in_real_time().unwrap();
+    let record = ["record", "-g", "-a", "--duration", "0.3s", "-o", RECORDING];
+    let ran = lab.traced_client(&TraceScript::default(), &record).unwrap().success().unwrap();
+    lab.run_by_script().unwrap();
+    let contents = contents(&lab, "stacks.rec");
+    let outcomes = check_stacks(&contents, &stacks);
+    let samples = contents.sample_counts.total(EVENT).weight.samples;
+    // The others are those of code at DISPATCH_LEVEL.
+    let missing = samples - outcomes.get("Complete").copied().unwrap_or_default();
+    assert!(samples > 100 && missing * 5 < samples, "{outcomes:?}\n{}", ran.err);
+    drop(workload);
+    lab.finish().unwrap();
+}
+
 #[test]
 fn losses_have_a_reason_and_are_told() {
     let (mut lab, workload, mut stacks) = boot("skylake-6600k");
