@@ -37,6 +37,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
     context.cache = halprof::event::event_cache::EventCache::of_this_account();
     context.columns = io::stdout().is_terminal().then(terminal::columns::of_terminal);
-    context.colors = terminal::color::stdout_has_colors();
+    context.out.has_colors = terminal::color::is_wanted(io::stdout());
+    context.err.has_colors = terminal::color::is_wanted(io::stderr());
     verb::run(&cli.verb, &mut context)
 }

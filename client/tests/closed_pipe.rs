@@ -10,7 +10,7 @@ use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
 use recording::{Count, RecordedEvent, RecordedSession, Summary, Writer};
 
 /// Creates a recording of 10,000 samples at different addresses. No output of it fits into the buffer of a pipe.
-fn record(path: &Path) {
+pub fn record(path: &Path) {
     let event = RecordedEvent {
         source: 0x13,
         name: "TotalCycles".to_owned(),

@@ -18,7 +18,7 @@ use crate::cli::AnnotateArgs;
 use crate::reading::aggregate::Header;
 use crate::reading::load::LoadedRecording;
 use crate::reading::open::RecordingError;
-use terminal::color::{COLD, HOT, SOURCE, WARM};
+use terminal::color::{SOURCE, of_share};
 use terminal::columns::shortened;
 use terminal::context::Context;
 use terminal::document::Document;
@@ -31,10 +31,6 @@ const INDENT: usize = 27;
 
 /// Minimum width of a shortened name.
 const NAME: usize = 36;
-
-/// Shares of the samples of a function from which an instruction is hot, and warm, as in perf annotate.
-const HOT_SHARE: f64 = 0.05;
-const WARM_SHARE: f64 = 0.005;
 
 /// Why there is nothing to annotate.
 #[derive(Debug, ThisError)]
@@ -236,7 +232,6 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
         context.json(&annotated)?;
     } else {
         let text = text(&annotated, &mut SourceFiles::new(&finder), context.width(false));
-        let text = if context.colors { text } else { anstream::adapter::strip_str(&text).to_string() };
         context.say_painted(&text)?;
     }
     loaded.finish(context)
@@ -345,11 +340,7 @@ fn source_text(line: &LineFields, sources: &mut SourceFiles, width: usize) -> St
 }
 
 fn instruction_text(one: &InstructionFields, width: usize) -> String {
-    let style = match one.share {
-        share if share >= HOT_SHARE => HOT,
-        share if share >= WARM_SHARE => WARM,
-        _ => COLD,
-    };
+    let style = of_share(one.share);
     let numbers = match one.samples {
         0 => " ".repeat(16),
         samples => format!("{style}{:6.2}%{style:#}  {:>7}", one.share * 100.0, grouped(samples)),

@@ -11,10 +11,12 @@ use crate::cli::{FieldName, ReportArgs};
 use crate::reading::aggregate::{Aggregate, AggregateRow, Calls, SourceAggregate};
 use crate::reading::load::LoadedRecording;
 use crate::reading::summary::summary;
+use terminal::color;
 use terminal::columns::fitted;
 use terminal::context::Context;
 use terminal::format::{counted, grouped};
 use terminal::id::Id;
+use terminal::output::printable_lines;
 use user_error::Error;
 
 /// Names of the fields; the first line of `--csv`.
@@ -64,14 +66,14 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         context.say(&aggregate.recording.text(&loaded))?;
         for source in &aggregate.sources {
-            context.say(&format!("\n{}", source_text(source, loaded.filter.narrows(), args, width)))?;
+            context.say_painted(&format!("\n{}", source_text(source, loaded.filter.narrows(), args, width)))?;
         }
     }
     loaded.finish(context)
 }
 
 fn source_text(source: &SourceAggregate, narrows: bool, args: &ReportArgs, width: usize) -> String {
-    let mut text = summary(source, narrows);
+    let mut text = printable_lines(&summary(source, narrows)).into_owned();
     // Writing to a `String` cannot fail.
     let _ = match (&source.rows[..], &source.rest) {
         ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
@@ -98,7 +100,7 @@ fn rows(rows: &[AggregateRow], args: &ReportArgs, width: usize) -> String {
     let cells = |row: &AggregateRow| fields.iter().map(|field| cell(*field, row)).collect();
     let text = fitted(&headings, &NUMBERS, &NAMES, rows.iter().map(cells).collect(), width);
     if rows.iter().all(|row| row.calls.is_empty()) {
-        return text;
+        return color::table(&text);
     }
     let mut trees = rows.iter().map(|row| &row.calls);
     let mut lines: Vec<&str> = Vec::new();
@@ -113,7 +115,7 @@ fn rows(rows: &[AggregateRow], args: &ReportArgs, width: usize) -> String {
             lines.push("");
         }
     }
-    lines.join("\n").trim_end().to_owned()
+    color::table(lines.join("\n").trim_end())
 }
 
 fn heading(field: FieldName, args: &ReportArgs) -> &'static str {

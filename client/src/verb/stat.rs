@@ -8,7 +8,6 @@ mod text;
 mod unsupported;
 
 use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,8 +32,10 @@ use measure::{Measured, Plan};
 use recorder::command;
 use repeated::Spread;
 use system::connection;
+use terminal::color;
 use terminal::context::Context;
 use terminal::document::{Document, write_json, write_json_line};
+use terminal::output::Painted;
 use unsupported::Unsupported;
 use user_error::Error;
 use user_error::exit::Exit;
@@ -201,7 +202,7 @@ fn create(path: &Path) -> Result<File, Error> {
 }
 
 /// Returns where the counts are written.
-fn output<'a>(file: &'a mut Option<File>, args: &StatArgs, context: &'a mut Context) -> &'a mut dyn Write {
+fn output<'a>(file: &'a mut Option<File>, args: &StatArgs, context: &'a mut Context) -> &'a mut dyn Painted {
     match (file, &args.output) {
         (Some(file), _) => file,
         (None, Some(_)) => &mut context.out,
@@ -276,7 +277,7 @@ impl Printer<'_> {
         (whole(events, runs, &self.metrics), sets)
     }
 
-    fn interval(&mut self, time: Duration, records: &[CountRecord], out: &mut dyn Write) -> Result<(), Error> {
+    fn interval(&mut self, time: Duration, records: &[CountRecord], out: &mut dyn Painted) -> Result<(), Error> {
         let events = self.events(records);
         let (Block { events, metrics, .. }, blocks) = self.blocks(&events, &[]);
         let (time_seconds, unsupported) = (time.as_secs_f64(), self.unsupported.clone());
@@ -286,7 +287,7 @@ impl Printer<'_> {
         } else if let Some(separator) = self.args.separator() {
             csv::interval(&interval, self.args, separator, out)?;
         } else {
-            write!(out, "{}", text::interval(&interval, self.args, self.shown == 0))?;
+            out.write_painted(&color::counts(&text::interval(&interval, self.args, self.shown == 0)))?;
         }
         self.shown += 1;
         Ok(out.flush()?)
@@ -316,13 +317,13 @@ impl Printer<'_> {
         }
     }
 
-    fn total(&self, stat: &Stat, out: &mut dyn Write) -> Result<(), Error> {
+    fn total(&self, stat: &Stat, out: &mut dyn Painted) -> Result<(), Error> {
         if self.args.json {
             return if self.args.interval.is_some() { write_json_line(out, stat) } else { write_json(out, stat) };
         }
         match self.args.separator() {
             Some(separator) => csv::total(stat, self.args, separator, out),
-            None => Ok(writeln!(out, "{}", text::total(stat, self.args))?),
+            None => Ok(out.write_painted(&text::total(stat, self.args))?),
         }
     }
 }

@@ -25,9 +25,21 @@ use crate::table::{Column, Table, TableRow};
 /// The columns of a line without call stacks.
 const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Frames];
 
+/// The beginning of the boxes of a flame graph.
+const FRAMES: &str = "<svg id=\"frames\"";
+
 /// Marks of functions.
 const KERNEL: &str = "_[k]";
 const INLINED: &str = "_[i]";
+
+/// Colors of the palette that knows the marks, in the middle of their ranges, and what they mean.
+const COLORS: [(&str, &str); 5] = [
+    ("rgb(222,122,0)", "kernel mode"),
+    ("rgb(80,192,192)", "inlined"),
+    ("rgb(202,202,60)", "name with ::"),
+    ("rgb(80,227,80)", "with a dot or a first capital"),
+    ("rgb(227,90,90)", "other names"),
+];
 
 /// Options of the library have percentages.
 const PERCENT: f64 = 100.0;
@@ -151,10 +163,20 @@ pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: &mut dyn W
     options.subtitle = Some(printable(subtitle).into_owned());
     "events".clone_into(&mut options.count_name);
     options.deterministic = true;
+    let mut legend = "colors only tell boxes apart".to_owned();
     if lines.iter().any(|line| line.contains(KERNEL) || line.contains(INLINED)) {
         options.colors = Palette::Multi(MultiPalette::Java); // the palette that gives these marks colors of their own
+        legend = COLORS.map(|(color, text)| format!("<tspan fill=\"{color}\">&#9632;</tspan> {text} ")).concat();
     }
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)?;
-    out.write_all(plain(&String::from_utf8_lossy(&svg)).as_bytes())
+    let svg = plain(&String::from_utf8_lossy(&svg));
+    // The library shows the search only where the mouse is, and the matched share at the bottom, far away.
+    let svg = svg.replacen("#search { text-anchor:end; opacity:0.1;", "#search { text-anchor:end;", 1);
+    let matched =
+        svg.split_once("<text id=\"matched\"").and_then(|(_, rest)| rest.split(" y=\"").nth(1)?.split('"').next());
+    let svg =
+        matched.map_or_else(|| svg.clone(), |y| svg.replace(&format!("x=\"1190\" y=\"{y}\""), "x=\"1190\" y=\"36\""));
+    let legend = format!("<text id=\"legend\" x=\"10\" y=\"8\" style=\"font-size:10px\">{legend}</text>{FRAMES}");
+    out.write_all(svg.replacen(FRAMES, &legend, 1).as_bytes())
 }

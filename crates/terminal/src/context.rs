@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 
 use halprof::event::event_cache::EventCache;
 
+use crate::color;
 use crate::document::{Document, write_json};
-use crate::output::{Output, printable_lines};
+use crate::output::{Output, Painted, printable_lines};
 use system::System;
 use user_error::Error;
 use user_error::exit::Exit;
@@ -23,8 +24,6 @@ pub struct Context<'a> {
     pub err: Output<'a>,
     /// Exit code of a command that has ended; the client exits with the same code.
     pub command_code: Option<i32>,
-    /// Whether standard output can have colors.
-    pub colors: bool,
     /// Columns that text can fill, if standard output is a terminal.
     pub columns: Option<usize>,
     /// The imported events.
@@ -45,7 +44,6 @@ impl<'a> Context<'a> {
             out: Output::new(out),
             err: Output::text(err),
             command_code: None,
-            colors: false,
             columns: None,
             cache: EventCache::default(),
         }
@@ -82,12 +80,13 @@ impl<'a> Context<'a> {
         self.say_painted(&printable_lines(text))
     }
 
-    /// Prints a line with the escape sequences of colors to standard output. All other parts of it are printable.
+    /// Prints a line with the escape sequences of colors to standard output, if it can have them. All other parts of it
+    /// are printable.
     ///
     /// # Errors
     /// If the output cannot be written.
     pub fn say_painted(&mut self, text: &str) -> Result<(), Error> {
-        Ok(writeln!(self.out, "{text}")?)
+        Ok(self.out.write_painted(&format!("{text}\n"))?)
     }
 
     /// Prints a line to standard error, apart from the output of the verb.
@@ -95,7 +94,7 @@ impl<'a> Context<'a> {
     /// # Errors
     /// If the output cannot be written.
     pub fn warn(&mut self, text: &str) -> Result<(), Error> {
-        Ok(writeln!(self.err, "{text}")?)
+        Ok(self.err.write_painted(&format!("{}\n", color::painted(&printable_lines(text))))?)
     }
 
     /// Prints a document as JSON to standard output.

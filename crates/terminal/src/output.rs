@@ -1,8 +1,10 @@
 //! Standard output and standard error. Their reader can close the pipe early (`.\client report | head`).
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
+use anstream::adapter::strip_str;
 use recording::printable;
 use user_error::win32;
 
@@ -11,12 +13,37 @@ pub struct Output<'a> {
     stream: &'a mut dyn Write,
     is_closed: bool,
     is_text: bool,
+    /// Whether the stream can have colors.
+    pub has_colors: bool,
+}
+
+/// A destination of text with the escape sequences of colors, of which all other parts are printable.
+pub trait Painted: Write {
+    /// Writes the text, with the sequences if the destination can have colors.
+    ///
+    /// # Errors
+    /// If the text cannot be written.
+    fn write_painted(&mut self, text: &str) -> io::Result<()>;
+}
+
+impl Painted for Output<'_> {
+    fn write_painted(&mut self, text: &str) -> io::Result<()> {
+        let plain = (!self.has_colors).then(|| strip_str(text).to_string());
+        let written = self.stream.write_all(plain.as_deref().unwrap_or(text).as_bytes());
+        self.note_closed(written)
+    }
+}
+
+impl Painted for File {
+    fn write_painted(&mut self, text: &str) -> io::Result<()> {
+        self.write_all(strip_str(text).to_string().as_bytes())
+    }
 }
 
 impl<'a> Output<'a> {
     /// Wraps `stream`.
     pub fn new(stream: &'a mut dyn Write) -> Self {
-        Self { stream, is_closed: false, is_text: false }
+        Self { stream, is_closed: false, is_text: false, has_colors: false }
     }
 
     /// Wraps a stream for which everything written is [made printable](printable_lines).

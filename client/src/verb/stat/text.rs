@@ -12,6 +12,7 @@ use crate::machine::core_types::with_processors;
 use counts::count_metric::Metric;
 use counts::requested_metrics::{self, MetricValue};
 use counts::{EventCount, asleep, errata_note, mark_notes, turns_note};
+use terminal::color;
 use terminal::format::real;
 
 /// Widths of the columns of counts and names, if a row has nothing in front of the count and nothing at its end.
@@ -52,7 +53,7 @@ impl Columns {
     }
 }
 
-/// Formats what was counted in all the time.
+/// Formats what was counted in all the time, with the escape sequences of colors.
 pub fn total(stat: &Stat, args: &StatArgs) -> String {
     let core_types = core_types_of(&stat.events);
     let core_types = if core_types.is_empty() { core_types } else { format!(" {core_types}\n\n") };
@@ -100,11 +101,12 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     if let Some(note) = stat.scope_note {
         let _ = writeln!(text, "\nVMware: {note}\n(freezeMode=hybrid), so that rates of the two are wrong.");
     }
+    let mut text = color::counts(&text);
     let notes = unsupported::notes(&stat.unsupported);
     for note in errata_note(events()).into_iter().chain(mark_notes(events())).chain(notes) {
-        let _ = writeln!(text, "\n{note}");
+        let _ = writeln!(text, "\n{}", color::note(&note));
     }
-    text
+    text + "\n"
 }
 
 /// Formats what was counted in an interval.

@@ -210,20 +210,26 @@ fn annotate_as_json_has_every_instruction() {
 }
 
 #[test]
-fn annotate_has_colors_only_where_they_are_wanted() {
+fn annotate_and_report_have_colors_only_where_they_are_wanted() {
     let folder = functions(modes::BOTH);
-    let line = format!("annotate alpha {}", folder.path().join("a.rec").display());
-    let cli = Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).unwrap();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut input = io::empty();
-    let mut context = Context::new(None, &mut input, &mut out, &mut err);
-    context.colors = true;
-    super::super::run(&cli.verb, &mut context).unwrap();
-    let colored = String::from_utf8(out).unwrap();
-    assert!(colored.contains("\u{1b}[1m\u{1b}[31m 60.00%\u{1b}[0m        3     1020  lock add"), "{colored}");
-    assert!(colored.contains("\u{1b}[36matomic.rs:"), "{colored}");
-    let plain = run_anywhere(&line, &[]).out;
-    assert_eq!(anstream::adapter::strip_str(&colored).to_string(), plain);
+    for (verb, wanted) in [
+        ("annotate alpha", "\u{1b}[1m\u{1b}[31m 60.00%\u{1b}[0m        3     1020  lock add"),
+        ("annotate alpha", "\u{1b}[36matomic.rs:"),
+        ("report", "\n  \u{1b}[1m\u{1b}[31m62.50%\u{1b}[0m        5  app.exe (8)"),
+        ("report", "\n\u{1b}[2mOverhead  Samples  Process"),
+    ] {
+        let line = format!("{verb} {}", folder.path().join("a.rec").display());
+        let cli = Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut input = io::empty();
+        let mut context = Context::new(None, &mut input, &mut out, &mut err);
+        context.out.has_colors = true;
+        super::super::run(&cli.verb, &mut context).unwrap();
+        let colored = String::from_utf8(out).unwrap();
+        assert!(colored.contains(wanted), "{colored}");
+        let plain = run_anywhere(&line, &[]).out;
+        assert_eq!(anstream::adapter::strip_str(&colored).to_string(), plain);
+    }
 }
 
 #[test]

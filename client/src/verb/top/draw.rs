@@ -10,6 +10,7 @@ use ratatui::widgets::{Cell, Clear, Paragraph, Row as TableRow, Table};
 
 use super::state::{EventUpdate, Row, TopState, Update};
 use counts::share::percent;
+use terminal::color::{HOT, WARM};
 use terminal::columns::{fitted, shortened};
 use terminal::format::{grouped, real, rounded, scaled};
 
@@ -18,10 +19,6 @@ const WIDE: u16 = 60;
 
 /// Minimum width of these columns. On a wide screen, each has a fifth of it.
 const NAME: u16 = 18;
-
-/// Shares from which a function is hot, and warm, as in perf top.
-const HOT: f64 = 0.05;
-const WARM: f64 = 0.005;
 
 /// The keys, in the last line and in the help.
 const KEYS: &str = "h help  q quit  p pause  / filter  s next event";

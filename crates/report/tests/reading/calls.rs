@@ -210,6 +210,10 @@ fn a_flame_graph_of_calls_leaves_out_what_is_too_narrow_and_colors_kernel_mode()
         let (_, rest) = svg.split_once(&format!("<title>{name} (")).unwrap();
         rest.split_once("fill=\"").unwrap().1.split_once('"').unwrap().0.to_owned()
     };
+    let legend = svg.split_once("<text id=\"legend\"").unwrap().1.split_once("</text>").unwrap().0;
+    assert!(legend.contains("kernel mode") && legend.contains("inlined"), "{legend}");
+    assert!(svg.contains("#search { text-anchor:end; cursor:pointer; }"), "the search is visible");
+    assert!(svg.contains("<text id=\"matched\" fill=\"rgb(0,0,0)\" x=\"1190\" y=\"36\">"), "{svg}");
     // Only orange has no blue.
     let is_orange = ["ntoskrnl.exe+0x20", "ntdll.dll+0x10"].map(|name| color(name).ends_with(",0)"));
     assert_eq!(is_orange, [true, false]);
