@@ -157,7 +157,7 @@ pub struct StatArgs {
     /// As --csv, with another character between the fields; \t is a tab
     #[arg(short = 'x', long = "field-separator", value_name = "CHAR", value_parser = separator)]
     pub separator: Option<u8>,
-    /// Count all events or refuse, instead of <not supported> for those that this machine does not count
+    /// Refuse if this machine does not count one of the events, instead of counting the others
     #[arg(long)]
     pub strict: bool,
     /// Write the counts to FILE; - is standard output
