@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 44] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 45] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -37,6 +37,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 44] = [
     ("record", include_str!("record.rs"), "the model reports where the interrupts fell"),
     ("sampling", include_str!("sampling.rs"), "the model raises the interrupts"),
     ("selftest", include_str!("selftest.rs"), "the model has the events of the loops"),
+    ("shell", include_str!("shell.rs"), "the lab's shell is under test"),
     ("sources", include_str!("sources.rs"), "the model makes every event occur"),
     ("stacks", include_str!("stacks.rs"), "the bench has the stacks, and stands in for Event Tracing for Windows"),
     ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
