@@ -358,6 +358,19 @@ fn lost_and_throttled_samples_are_reported_with_a_remedy() {
     assert_eq!(bench.recording().samples().len(), 4, "what befell the sampling is in the file");
 }
 
+/// While the counters pause, nothing overflows, so that no sample is missing.
+#[test]
+fn long_pauses_without_missing_samples_are_reported_with_a_remedy() {
+    for (duration, warns) in [(1, false), (1_000 * CLOCK, true)] {
+        let bench = Bench::new(&[&[sample(12, 1), PauseRecord::new(PauseKind::Resumed, 9, 0, duration).into()]]);
+        let ran = bench.record("-e 0x13 -a --duration 0.001s");
+        let warning =
+            "warning: the counters paused 100.0 % of the time: interrupts had 25 % of a processor's time\n  try: ";
+        assert_eq!(ran.err.contains(warning), warns, "{}", ran.err);
+        assert_eq!(ran.err.contains("counters paused"), warns, "{}", ran.err);
+    }
+}
+
 #[test]
 fn processors_that_an_interrupt_storm_silenced_are_reported_with_a_remedy() {
     let silenced = StopRecord::new(StopKind::Silenced, 9, 0).into();
