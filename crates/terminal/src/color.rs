@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn shares_have_colors_by_their_size_and_remarks_are_dim() {
-        let rows = "Overhead  +/-   Symbol\n--------  ----  ------\n  45.10%  2.28  a\n   0.50%  0.10  50%x\n   0.49%  0.10  b";
+        let rows = "Overhead  +/-   Symbol\n--------  ----  ------\n  45.10%  2.28  a\n   0.50%  0.10  50%x\n   \
+                    0.49%  0.10  b";
         let tree = "\n        |--12.00%--c\n         --0.10%--d";
         let counts = "# time\n  1,000  Cycles  #  1.0 GHz\n  <not counted>  A\n\n 3 seconds";
         let (bold, red, green, magenta, dim, end) =
@@ -129,17 +130,17 @@ mod tests {
                 table(&format!("{rows}{tree}")),
                 &*format!("{rows}{tree}"),
                 format!(
-                    "{dim}Overhead  +/-   Symbol{end}\n{dim}--------  ----  ------{end}\n  {bold}{red}45.10%{end}  2.28  \
-                     a\n   {green}0.50%{end}  0.10  50%x\n   0.49%  0.10  b\n        |--{bold}{red}12.00%{end}--c\n         \
-                     --0.10%--d"
+                    "{dim}Overhead  +/-   Symbol{end}\n{dim}--------  ----  ------{end}\n  \
+                     {bold}{red}45.10%{end}  2.28  a\n   {green}0.50%{end}  0.10  50%x\n   0.49%  0.10  b\n        \
+                     |--{bold}{red}12.00%{end}--c\n         --0.10%--d"
                 ),
             ),
             (
                 super::counts(counts),
                 counts,
                 format!(
-                    "{dim}# time{end}\n  1,000  Cycles{dim}  #  1.0 GHz{end}\n  {bold}{magenta}<not counted>{end}  A\n\n \
-                     3 seconds"
+                    "{dim}# time{end}\n  1,000  Cycles{dim}  #  1.0 GHz{end}\n  \
+                     {bold}{magenta}<not counted>{end}  A\n\n 3 seconds"
                 ),
             ),
             (note("* wrong\nwhy"), "* wrong\nwhy", format!("{bold}{magenta}* wrong{end}\nwhy")),
