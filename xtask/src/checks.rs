@@ -152,7 +152,11 @@ fn native_lints(workspace: &Workspace) -> Result<()> {
     for package in WINDOWS_ONLY {
         command.args(["--exclude", package]);
     }
-    run::verbose(command.args(["--all-targets", "--", "-D", "warnings"]))
+    run::verbose(command.args(["--all-targets", "--", "-D", "warnings"]))?;
+    // All targets are those that `cargo test` runs.
+    let mut consumers = workspace.cargo("clippy");
+    consumers.args(["--locked", "--package", "tests", "--test", "consumers", "--", "-D", "warnings"]);
+    run::verbose(&mut consumers)
 }
 
 /// Builds the documentation of every package for its own target. A broken link fails, and so does a public item without

@@ -70,6 +70,11 @@ fn execute(lab: &mut Lab, seconds: u64) -> u64 {
     2 * RATE * seconds
 }
 
+/// Returns the number of these events that occurred on both CPUs, by the ledger.
+fn occurred(lab: &mut Lab) -> u64 {
+    [0, 1].map(|processor| *lab.ledger(processor, 0xC0, 0).unwrap().start()).iter().sum()
+}
+
 #[test]
 fn prometheus_has_the_ledger_and_sees_restarts_as_resets() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
@@ -98,8 +103,7 @@ fn prometheus_has_the_ledger_and_sees_restarts_as_resets() {
     let rate = query(&address, &format!("rate({events}[20s])")).unwrap();
     assert!((rate / real(2 * RATE) - 1.0).abs() < 0.15, "{rate} events a second");
     let total = executed + execute(&mut lab, 2);
-    let ledger = lab.ledger(0, 0xC0, 0).unwrap() + lab.ledger(1, 0xC0, 0).unwrap();
-    assert_eq!(ledger, total);
+    assert_eq!(occurred(&mut lab), total);
     reaches(&address, events, real(total));
     assert_eq!(query(&address, &format!("resets({events}[{seconds}s])")), Some(0.0));
     assert_eq!(query(&address, "halprof_event_running_seconds_total / halprof_event_enabled_seconds_total"), Some(1.0));
@@ -183,7 +187,7 @@ fn a_collector_of_opentelemetry_gets_the_ledger() {
     let total = execute(&mut lab, 3);
     line_with(&lines, "halprof.events").unwrap();
     line_with(&lines, &total.to_string()).unwrap();
-    assert_eq!(total, lab.ledger(0, 0xC0, 0).unwrap() + lab.ledger(1, 0xC0, 0).unwrap());
+    assert_eq!(total, occurred(&mut lab));
     drop((agent, rotel));
     lab.finish().unwrap();
 }

@@ -4,7 +4,8 @@
 //! Each iteration of these programs executes a known number of events, which the model's counters count.
 
 #![cfg(not(windows))]
-#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::expect_used, clippy::float_cmp, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent;
 mod recording;
@@ -134,7 +135,10 @@ fn criterion_value(out: &str, name: &str) -> String {
     let (_, after) = after.split_once("time:").unwrap();
     let (interval, _) = after.split_once('[').unwrap().1.split_once(']').unwrap();
     let words: Vec<&str> = interval.split_whitespace().collect();
-    assert!(words.len() % 3 == 0 && words.chunks(words.len() / 3).all(|part| part == &words[..part.len()]), "{out}");
+    assert!(
+        words.len().is_multiple_of(3) && words.chunks(words.len() / 3).all(|part| part == &words[..part.len()]),
+        "{out}"
+    );
     words[..words.len() / 3].join(" ")
 }
 
