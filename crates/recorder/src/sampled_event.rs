@@ -21,7 +21,7 @@ pub struct RequestedEvent {
     pub modes: u32,
     /// Its interval, if it has a fixed one.
     pub interval: Option<u32>,
-    /// Whether it happens about once in a cycle.
+    /// Whether it has no fixed interval, and happens about once in a cycle.
     pub follows_clock: bool,
 }
 
@@ -32,7 +32,7 @@ impl RequestedEvent {
     /// If the machine does not have the event.
     pub fn of(sampled: &SampledEvent, processors: &ProcessorSet, connection: &Driver) -> Result<Vec<Self>, Error> {
         let SampledEvent { event: EventName { source, modes, counters, .. }, interval } = sampled;
-        let of_each_cycle = of_each_cycle(connection)?;
+        let of_each_cycle = if interval.is_none() { of_each_cycle(connection)? } else { Vec::new() };
         let requested = |mut found: SourceInfo| {
             let follows_clock = of_each_cycle.contains(&found.event.source);
             if *counters != 0 {
