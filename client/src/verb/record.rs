@@ -8,7 +8,6 @@ use halprof::event::raw_event;
 use halprof::event::role::Role;
 use halprof::source::{SourceInfo, Sources};
 use halprof::text::processors;
-use halprof::text::unavailable::Unavailable;
 use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, StartHeader, modes};
 use recording::Kept;
@@ -128,8 +127,8 @@ fn default_line(event: &EventRequest, sources: &Sources, connection: &Driver) ->
         let (name, frequency) = (sources.word_of(&event.event), grouped(event.frequency.into()));
         return Ok(format!("[ sampling {name}, about {frequency} samples a second on each CPU ]"));
     }
-    let unavailable = Unavailable::of_machine(&connection.info()?);
-    let reason = unavailable.map_or("this machine has no counter of cycles or instructions", |reason| reason.what);
+    let reason =
+        connection.unavailable()?.map_or("this machine has no counter of cycles or instructions", |reason| reason.what);
     let frequency = grouped((TIME_UNITS / event.interval.max(1)).into());
     Ok(format!("[ sampling by time, {frequency} times a second on each CPU at most:\n  {reason} ]"))
 }

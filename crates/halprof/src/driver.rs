@@ -25,6 +25,7 @@ use crate::request_error::RequestError;
 use crate::sample_stream::SampleStream;
 use crate::sessions::{self, RunningSession};
 use crate::source::Sources;
+use crate::text::unavailable::Unavailable;
 
 /// Number of records that fit into the first buffer of a request.
 const FIRST_ROOM: usize = 256;
@@ -46,6 +47,7 @@ pub struct Driver {
     hello: HelloReply,
     sources: OnceCell<Sources>,
     core_types: OnceCell<Vec<CoreTypeInfo>>,
+    unavailable: OnceCell<Option<Unavailable>>,
     cache: EventCache,
 }
 
@@ -102,6 +104,7 @@ impl Driver {
             hello: HelloReply::new_zeroed(),
             sources: OnceCell::new(),
             core_types: OnceCell::new(),
+            unavailable: OnceCell::new(),
             cache: EventCache::default(),
         };
         let ours = Hello { version: PROTOCOL_VERSION, reserved: 0 };
@@ -165,6 +168,18 @@ impl Driver {
         }
         let records = self.list::<CoreTypeRecord>(Code::ListCoreTypes, &[])?;
         Ok(self.core_types.get_or_init(|| records.iter().map(CoreTypeInfo::from).collect()))
+    }
+
+    /// Returns why the machine has no counters; `None` if it has some. It is requested once.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn unavailable(&self) -> Result<Option<Unavailable>, Error> {
+        if let Some(unavailable) = self.unavailable.get() {
+            return Ok(*unavailable);
+        }
+        let info = self.info()?;
+        Ok(*self.unavailable.get_or_init(|| Unavailable::of_machine(&info)))
     }
 
     /// Returns what a source is on each core type of a hybrid; none on other machines.

@@ -20,7 +20,7 @@ use crate::event::vendor_event::{self, CannotCount, CannotCountEvent};
 use crate::event::{EventName, SourceName};
 use crate::source::{SourceError, SourceInfo, Sources};
 use crate::text::format;
-use crate::text::unavailable::{NoCounters, Unavailable};
+use crate::text::unavailable::NoCounters;
 
 /// UnhaltedReferenceCycles, the source of fixed counter 2.
 const REFERENCE_CYCLES: u64 = 0x1B;
@@ -114,7 +114,7 @@ pub fn find(
         Ok(found) => found.iter().any(|one| one.event.source != Source::TIME.0),
         Err(error) => error.kind() == ErrorKind::UnsupportedSource,
     };
-    match Unavailable::of_machine(&driver.info()?).filter(|_| needs_counter) {
+    match driver.unavailable()?.filter(|_| needs_counter) {
         Some(cause) => Err(NoCounters { name: wanted.to_string(), cause }.into()),
         None => found,
     }

@@ -87,9 +87,7 @@ impl Unavailable {
             remedy: "a hypervisor instead of the emulator: -accel kvm -cpu host,pmu=on",
         })
     }
-}
 
-impl Unavailable {
     /// Formats the last lines of the properties of a machine.
     #[must_use]
     pub fn paragraph(&self) -> String {
