@@ -56,12 +56,9 @@ impl Wine {
         let reserved = prefix.reserve().with_context(|| format!("cannot use {}", prefix.folder().display()))?;
         let wine = Self { prefix, _reserved: reserved };
         wine.prefix.stop().context("cannot stop Wine")?;
-        // `-p` keeps the server, and so the drivers, when the last program exits. The server and all services inherit
-        // this output. It has to be a file, because a pipe to them would never be closed.
         let log = File::create(wine.log()).with_context(|| format!("cannot write {}", wine.log().display()))?;
         let output = || log.try_clone().context("cannot share the log");
-        let mut server = wine.prefix.server();
-        let ran = server.arg("-p").stdin(Stdio::null()).stdout(output()?).stderr(output()?).status();
+        let ran = wine.prefix.start_server(&log);
         ensure!(ran.context("cannot start wineserver")?.success(), "wineserver failed: {}", wine.log().display());
         let mut first = wine.prefix.wine();
         let ran = first.args(["cmd", "/c", "ver"]).stdin(Stdio::null()).stdout(output()?).stderr(output()?).status();

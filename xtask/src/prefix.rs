@@ -1,8 +1,12 @@
 //! The Wine prefix: disk and registry of the Windows environment that the driver runs in.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs::{self, File},
+    path::Path,
+    time::Duration,
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use wine_prefix::Prefix;
 
 use crate::{artifacts::PRNG, files, run, workspace::Workspace};
@@ -24,9 +28,13 @@ pub fn ensure(workspace: &Workspace, prefix: &Path) -> Result<()> {
     if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         remove(prefix)?;
         files::make_folder(prefix)?;
-        let mut boot = Prefix::new(prefix).wine();
+        let made = Prefix::new(prefix);
+        let log = workspace.log("wineserver");
+        let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let started = made.start_server(&output).context("cannot start wineserver")?;
+        ensure!(started.success(), "wineserver failed ({started}): {}", log.display());
+        let (mut boot, mut options) = (made.wine(), made.wine());
         run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), BOOT_LIMIT)?;
-        let mut options = Prefix::new(prefix).wine();
         run::quiet(options.args(["reg", "add"]).args(BOOT_OPTIONS).arg("/f"))?;
         // A service created while this first server shuts down would be lost.
         stop_server(prefix)?;

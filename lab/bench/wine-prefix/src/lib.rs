@@ -2,11 +2,22 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod patience;
+
+#[cfg(not(target_os = "linux"))]
+mod patience {
+    pub fn never_kill() -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into()) // Wine's server does not run here
+    }
+}
+
 use std::{
     fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, ExitStatus, Stdio},
+    thread,
 };
 
 /// Wine's loader, where Debian installs it.
@@ -59,10 +70,20 @@ impl Prefix {
         self.command(WINE)
     }
 
-    /// Returns a command that runs Wine's server in the prefix.
-    #[must_use]
-    pub fn server(&self) -> Command {
-        self.command(SERVER)
+    /// Starts Wine's server in the prefix. It stays, and with it the drivers, until [`stop`](Self::stop), and lets each
+    /// program end by itself. It and all services inherit the output, which has to be a file: a pipe to them would never
+    /// be closed.
+    ///
+    /// # Errors
+    /// The server cannot be started, or the kernel allows no filter of system calls.
+    pub fn start_server(&self, output: &File) -> io::Result<ExitStatus> {
+        let mut server = self.command(SERVER);
+        server.arg("-p").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+        // The thread ends with its filter.
+        let start = move || patience::never_kill().and_then(|()| server.status());
+        thread::spawn(start)
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread that starts the server panicked")))
     }
 
     /// Reserves the prefix for the caller until the returned file is dropped or the caller's process ends.
@@ -88,7 +109,7 @@ impl Prefix {
     pub fn stop(&self) -> io::Result<()> {
         for option in ["-k", "-w"] {
             // The exit code does not matter: it is an error if no server runs.
-            let mut server = self.server();
+            let mut server = self.command(SERVER);
             server.arg(option).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
         }
         Ok(())
