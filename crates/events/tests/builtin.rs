@@ -123,20 +123,26 @@ fn every_event_of_every_metric_is_one_of_the_processor() {
 
 #[test]
 fn each_generation_has_the_metrics_that_it_can() {
-    let mut without: BTreeSet<&str> = BTreeSet::new();
+    let (mut without, mut with_level_2): (BTreeSet<&str>, BTreeSet<&str>) = Default::default();
     for cores in CORES.iter() {
         let metrics = cores.metrics();
         let has = |name: &str| metrics.iter().any(|metric| metric.name == name);
         for name in ["IPC", "CPI", "Branch_Miss_Ratio", "Branch_MPKI", "Cache_Miss_Ratio", "Cache_MPKI"] {
             assert!(has(name), "{} has no {name}", cores.name);
         }
-        let level_1 = metrics.iter().filter(|metric| metric.groups.iter().any(|group| group == "TopdownL1")).count();
-        if level_1 == 0 {
+        let of = |group: &str| metrics.iter().filter(|metric| metric.groups.iter().any(|one| one == group)).count();
+        let is_amd = cores.table.is_some_and(|table| table.name().starts_with("amd_"));
+        if of("TopdownL1") == 0 {
             without.extend(cores.table.map(Table::name));
         } else {
-            let is_amd = cores.table.is_some_and(|table| table.name().starts_with("amd_"));
-            assert_eq!(level_1, if is_amd { 5 } else { 4 }, "{}", cores.name);
+            assert_eq!(of("TopdownL1"), if is_amd { 5 } else { 4 }, "{}", cores.name);
         }
+        // Ice Lake and its relatives have four fields in MSR_PERF_METRICS.
+        let has_fields = cores.has_perf_metrics
+            && cores.table.is_some_and(|table| table.find("PERF_METRICS.MEMORY_BOUND").is_some());
+        let has_level_2 = has_fields || is_amd && of("TopdownL1") > 0;
+        assert_eq!(of("TopdownL2"), if has_level_2 { 8 } else { 0 }, "{}", cores.name);
+        with_level_2.extend(cores.table.map(Table::name).filter(|_| has_level_2));
     }
     let expected = [
         "amd_fam15h",
@@ -155,6 +161,21 @@ fn each_generation_has_the_metrics_that_it_can() {
         "westmereex",
     ];
     assert_eq!(without.into_iter().collect::<Vec<_>>(), expected);
+    let expected = [
+        "alderlake_goldencove",
+        "amd_fam19h_zen4",
+        "amd_fam1ah_zen5",
+        "amd_fam1ah_zen6",
+        "arrowlake_lioncove",
+        "emeraldrapids",
+        "graniterapids",
+        "lunarlake_lioncove",
+        "meteorlake_redwoodcove",
+        "novalake_coyotecove",
+        "pantherlake_cougarcove",
+        "sapphirerapids",
+    ];
+    assert_eq!(with_level_2.into_iter().collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -242,6 +263,8 @@ fn counts(slots: Slots, width: f64, has_two_threads: bool) -> Values {
         ("DE_NO_DISPATCH_PER_SLOT.BACKEND_STALLS", back),
         ("DE_NO_DISPATCH_PER_SLOT.SMT_CONTENTION", contention),
         ("EX_RET_OPS", retiring),
+        ("OPS_SOURCE_DISPATCHED_FROM_DECODER.ALL", retiring + bad),
+        ("DE_SRC_OP_DISP.ALL", retiring + bad),
     ] {
         values.set(name, value);
     }
@@ -299,6 +322,245 @@ proptest! {
             }
             prop_assert!((sum - 100.0).abs() < 1e-6, "{}: the sum is {sum}", table.name());
         }
+    }
+}
+
+/// Returns the counts of the events of level 2 beside those of level 1: of each of the first four parts, `shares` is
+/// what one half of level 2 has of it, in thousandths.
+fn counts_2(slots: Slots, width: f64, shares: [u32; 4]) -> Values {
+    let mut values = counts(slots, width, false);
+    let [front, bad, back, retiring] = shares.map(|share| f64::from(share) / 1000.0);
+    let lost = f64::from(slots.recovery) + f64::from(slots.thrown_away);
+    let (part, one) = (|of: u32, share: f64| f64::from(of) * share, 1e6);
+    for (name, value) in [
+        ("PERF_METRICS.FETCH_LATENCY", part(slots.front, front)),
+        ("PERF_METRICS.BRANCH_MISPREDICTS", lost * bad),
+        ("PERF_METRICS.MEMORY_BOUND", part(slots.back, back)),
+        ("PERF_METRICS.HEAVY_OPERATIONS", part(slots.retiring, retiring)),
+        ("DISPATCH_STALLS_1.FE_NO_OPS_CYCLES", part(slots.front, front) / width),
+        ("DE_NO_DISPATCH_PER_SLOT.NO_OPS_FROM_FRONTEND_CYCLES", part(slots.front, front) / width),
+        ("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", one * bad),
+        ("EX_RET_BRN_MISP", one * bad),
+        ("RESYNCS", one * (1.0 - bad)),
+        ("BP_REDIRECTS.RESYNC", one * (1.0 - bad)),
+        ("BP_FE_REDIR.RESYNC", one * (1.0 - bad)),
+        ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", one),
+        ("EX_NO_RETIRE.NOT_COMPLETE", one),
+        ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", one * back),
+        ("EX_NO_RETIRE.LOAD_NOT_COMPLETE", one * back),
+        ("RETIRED_UCODE_OPS", part(slots.retiring, retiring)),
+        ("EX_RET_UCODE_OPS", part(slots.retiring, retiring)),
+    ] {
+        values.set(name, value);
+    }
+    values
+}
+
+/// Returns the values of a processor's metrics of levels 1 and 2, by their names.
+fn levels(cores: &Cores, values: &Values) -> BTreeMap<String, Result<f64, String>> {
+    let mut metrics = cores.metrics();
+    metrics.retain(|metric| metric.groups.iter().any(|group| group.starts_with("TopdownL")));
+    let set = MetricSet::new(metrics);
+    set.metrics()
+        .iter()
+        .zip(set.evaluate(values))
+        .map(|(metric, value)| {
+            (metric.name.clone(), value.map(|value| metric.scale * value).map_err(|reason| reason.to_string()))
+        })
+        .collect()
+}
+
+/// The halves of each part of level 1, by Intel and by AMD.
+const HALVES: [(&str, [&str; 2], [&str; 2]); 4] = [
+    ("Frontend_Bound", ["Fetch_Latency", "Fetch_Bandwidth"], ["Fetch_Latency", "Fetch_Bandwidth"]),
+    ("Bad_Speculation", ["Branch_Mispredicts", "Machine_Clears"], ["Branch_Mispredicts", "Machine_Clears"]),
+    ("Backend_Bound", ["Memory_Bound", "Core_Bound"], ["Memory_Bound", "Core_Bound"]),
+    ("Retiring", ["Heavy_Operations", "Light_Operations"], ["Microcode_Operations", "Fastpath_Operations"]),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn the_halves_of_level_2_sum_to_their_part_of_level_1_and_have_their_shares(
+        parts in prop::array::uniform6(0_u32..1_000_000_000), shares in prop::array::uniform4(0_u32..=1000),
+    ) {
+        let [front, recovery, thrown_away, back, retiring, contention] = parts;
+        let mut seen = BTreeSet::new();
+        for cores in CORES.iter() {
+            let Some(table) = cores.table.filter(|table| cores.has_perf_metrics && seen.insert(table.name())) else {
+                continue;
+            };
+            let is_amd = table.name().starts_with("amd_");
+            let contention = if is_amd { contention } else { 0 };
+            let slots = Slots { front, recovery, thrown_away, back, retiring, contention };
+            prop_assume!(parts.iter().take(5).any(|part| *part > 0));
+            let values = levels(cores, &counts_2(slots, width(table.name()), shares));
+            if !values.contains_key("Core_Bound") {
+                continue;
+            }
+            for ((whole, intel, amd), share) in HALVES.into_iter().zip(shares) {
+                let value = |name: &str| values[name].clone().unwrap_or_else(|reason| panic!("{name}: {reason}"));
+                let (whole, [first, second]) = (value(whole), (if is_amd { amd } else { intel }).map(value));
+                prop_assert!((first + second - whole).abs() < 1e-6, "{}: {first} + {second}, {whole}", table.name());
+                let expected = whole * f64::from(share) / 1000.0;
+                prop_assert!((first - expected).abs() < 1e-6, "{}: {first}, not {expected}", table.name());
+            }
+        }
+    }
+}
+
+/// Returns the cores of the bench with this table.
+fn with_table(name: &str) -> &'static Cores {
+    let is_it = |cores: &&Cores| cores.has_perf_metrics && cores.table.is_some_and(|table| table.name() == name);
+    CORES.iter().find(is_it).unwrap_or_else(|| panic!("no processor has {name}"))
+}
+
+fn set_all(known: &[(&str, f64)]) -> Values {
+    let mut values = Values::default();
+    for (name, value) in known {
+        values.set(name, *value);
+    }
+    values
+}
+
+/// Asserts that the metrics have these values, and no others.
+fn assert_values(cores: &Cores, counts: &[(&str, f64)], expected: &[(&str, f64)]) {
+    let found = levels(cores, &set_all(counts));
+    assert_eq!(found.len(), expected.len(), "{}: {found:?}", cores.name);
+    for (name, percent) in expected {
+        let value = found[*name].clone().unwrap_or_else(|reason| panic!("{}: {name}: {reason}", cores.name));
+        assert!((value - percent).abs() < 1e-9, "{}: {name} is {value}, not {percent}", cores.name);
+    }
+}
+
+#[test]
+fn levels_1_and_2_of_zen_are_those_worked_out_by_hand() {
+    // 1,000 clocks with six slots. 50 clocks without any op are 300 of the 900 slots that the front end left empty.
+    // 2,700 ops were dispatched, and 2,400 retired, of which 60 were microcode. Nine restarts of ten are mispredicted
+    // branches; in three clocks of four that waited, it was for a load.
+    assert_values(
+        with_table("amd_fam19h_zen4"),
+        &[
+            ("cycles", 1000.0),
+            ("DISPATCH_STALLS_1.FE_NO_OPS", 900.0),
+            ("DISPATCH_STALLS_1.FE_NO_OPS_CYCLES", 50.0),
+            ("DISPATCH_STALLS_1.BE_STALLS", 1800.0),
+            ("DISPATCH_STALLS_1.SMT_CONTENTION", 600.0),
+            ("OPS_SOURCE_DISPATCHED_FROM_DECODER.ALL", 2700.0),
+            ("RETIRED_OPS", 2400.0),
+            ("RETIRED_UCODE_OPS", 60.0),
+            ("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 9.0),
+            ("RESYNCS", 1.0),
+            ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 400.0),
+            ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 300.0),
+        ],
+        &[
+            ("Frontend_Bound", 15.0),
+            ("Bad_Speculation", 5.0),
+            ("Backend_Bound", 30.0),
+            ("Retiring", 40.0),
+            ("SMT_Contention", 10.0),
+            ("Fetch_Latency", 5.0),
+            ("Fetch_Bandwidth", 10.0),
+            ("Branch_Mispredicts", 4.5),
+            ("Machine_Clears", 0.5),
+            ("Memory_Bound", 22.5),
+            ("Core_Bound", 7.5),
+            ("Microcode_Operations", 1.0),
+            ("Fastpath_Operations", 39.0),
+        ],
+    );
+    // 1,000 clocks with eight slots: 25 clocks are 200 of the 1,200.
+    let zen_5 = [
+        ("cycles", 1000.0),
+        ("DISPATCH_STALLS_1.FE_NO_OPS", 1200.0),
+        ("DISPATCH_STALLS_1.FE_NO_OPS_CYCLES", 25.0),
+        ("DISPATCH_STALLS_1.BE_STALLS", 2000.0),
+        ("DISPATCH_STALLS_1.SMT_CONTENTION", 0.0),
+        ("OPS_SOURCE_DISPATCHED_FROM_DECODER.ALL", 4800.0),
+        ("RETIRED_OPS", 4000.0),
+        ("RETIRED_UCODE_OPS", 400.0),
+        ("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 30.0),
+        ("BP_REDIRECTS.RESYNC", 10.0),
+        ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 500.0),
+        ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 100.0),
+    ];
+    let expected = [
+        ("Frontend_Bound", 15.0),
+        ("Bad_Speculation", 10.0),
+        ("Backend_Bound", 25.0),
+        ("Retiring", 50.0),
+        ("SMT_Contention", 0.0),
+        ("Fetch_Latency", 2.5),
+        ("Fetch_Bandwidth", 12.5),
+        ("Branch_Mispredicts", 7.5),
+        ("Machine_Clears", 2.5),
+        ("Memory_Bound", 5.0),
+        ("Core_Bound", 20.0),
+        ("Microcode_Operations", 5.0),
+        ("Fastpath_Operations", 45.0),
+    ];
+    assert_values(with_table("amd_fam1ah_zen5"), &zen_5, &expected);
+    // The events of Zen 6 have the same encodings by other names.
+    let (zen_5_events, zen_6_events) = ("amd_fam1ah_zen5", "amd_fam1ah_zen6");
+    let encoding = |table: &str, name: &str| with_table(table).table.unwrap().find(name).unwrap().encoding;
+    let names = |wanted| {
+        let events = with_table(zen_6_events).table.unwrap().events();
+        let inputs: Vec<Metric> = with_table(zen_6_events).metrics();
+        let is_input = |name: &str| inputs.iter().any(|metric| metric.inputs().contains(&name));
+        events
+            .filter(move |event| event.encoding == wanted)
+            .map(|event| event.name)
+            .find(|name| is_input(name))
+            .unwrap()
+    };
+    let renamed: Vec<(String, f64)> = zen_5
+        .into_iter()
+        .map(|(name, value)| match name {
+            "cycles" => (name.to_owned(), value),
+            _ => (names(encoding(zen_5_events, name)), value),
+        })
+        .collect();
+    let zen_6: Vec<(&str, f64)> = renamed.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    assert_values(with_table(zen_6_events), &zen_6, &expected);
+}
+
+#[test]
+fn level_2_of_intel_is_that_worked_out_by_hand_and_no_part_is_negative() {
+    // Of 1,000 slots. A field of level 2 is rounded on its own and can exceed that of level 1.
+    let counts = |fetch_latency: f64| {
+        [
+            ("TOPDOWN.SLOTS", 1000.0),
+            ("PERF_METRICS.FRONTEND_BOUND", 200.0),
+            ("PERF_METRICS.BAD_SPECULATION", 100.0),
+            ("PERF_METRICS.BACKEND_BOUND", 400.0),
+            ("PERF_METRICS.RETIRING", 300.0),
+            ("PERF_METRICS.FETCH_LATENCY", fetch_latency),
+            ("PERF_METRICS.BRANCH_MISPREDICTS", 50.0),
+            ("PERF_METRICS.MEMORY_BOUND", 260.0),
+            ("PERF_METRICS.HEAVY_OPERATIONS", 70.0),
+        ]
+    };
+    let expected = |fetch_latency: f64, fetch_bandwidth: f64| {
+        [
+            ("Frontend_Bound", 20.0),
+            ("Bad_Speculation", 10.0),
+            ("Backend_Bound", 40.0),
+            ("Retiring", 30.0),
+            ("Fetch_Latency", fetch_latency),
+            ("Fetch_Bandwidth", fetch_bandwidth),
+            ("Branch_Mispredicts", 5.0),
+            ("Machine_Clears", 5.0),
+            ("Memory_Bound", 26.0),
+            ("Core_Bound", 14.0),
+            ("Heavy_Operations", 7.0),
+            ("Light_Operations", 23.0),
+        ]
+    };
+    for table in ["sapphirerapids", "lunarlake_lioncove", "novalake_coyotecove"] {
+        assert_values(with_table(table), &counts(120.0), &expected(12.0, 8.0));
+        assert_values(with_table(table), &counts(204.0), &expected(20.4, 0.0));
     }
 }
 

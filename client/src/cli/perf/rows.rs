@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
     ("stat record", "--all-user --all-kernel", Other("each event has its mode", "-e cycles:u, or -e cycles:k")),
     ("top", "-K --hide_kernel_symbols -U --hide_user_symbols", Other("each event has its mode", "-e cycles:u, or -e cycles:k")),
     ("stat", "-d --detailed", Other("the events of caches differ from processor to processor", "-e \"cycles,cache-references,cache-misses\", or .\\client list cache")),
-    ("stat", "--topdown --td-level", Other("top-down is a group of metrics", "-M TopdownL1")),
+    ("stat", "--topdown --td-level", Other("top-down is two groups of metrics", "-M TopdownL1, or -M TopdownL2")),
     ("stat", "-n --null", Other("without an event there is nothing to count", "-e cpu-clock")),
     ("stat", "--append --log-fd", Other("-o begins a new file", "-o -, and >> FILE")),
     ("stat", "--per-die --per-cluster --per-cache --per-node", Other("Windows reports cores and packages", "--per-core, or --per-socket")),

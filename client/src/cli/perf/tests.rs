@@ -137,7 +137,7 @@ fn the_lines_that_users_of_perf_type_most_often_work_or_say_the_way() {
         ("stat --timeout 2000 -a", Ok(())),
         ("stat -d -- app", Err("-e \"cycles,cache-references,cache-misses\"")),
         ("stat -p 1234", Err(".\\client stat -- COMMAND")),
-        ("stat --topdown -a -- sleep 1", Err("-M TopdownL1")),
+        ("stat --topdown -a -- sleep 1", Err("-M TopdownL1, or -M TopdownL2")),
         ("record -- app", Ok(())),
         ("record -g -- app", Ok(())),
         ("record -F 99 -a -g -- sleep 10", Ok(())),

@@ -11,8 +11,10 @@
 //!   (tools/perf/pmu-events/arch/x86/{elkhartlake,alderlaken,sierraforest}). The slots of uops that were thrown away
 //!   are in no event before Skymont, so bad speculation is what the others leave. Later ones count the architectural
 //!   events of top-down level 1 (SDM Vol. 3B, Table 21-1).
-//! - Zen 4 and 5: Processor Programming References of family 19h models 10h to 1Fh and of family 1Ah, Pipeline
-//!   Utilization Analysis, with six and eight slots per clock.
+//! - Level 2 of MSR_PERF_METRICS: the same section; what its fields leave of level 1 is the other part.
+//! - Zen 4 to 6: AMD's recommended metrics (Pipeline Utilization in the Processor Programming References of family 19h
+//!   models 10h to 1Fh and of family 1Ah; Linux, `pipeline.json` in tools/perf/pmu-events/arch/x86/amdzen4, amdzen5 and
+//!   amdzen6), with six and eight slots per clock.
 
 use super::Metric;
 use crate::database::Table;
@@ -20,8 +22,9 @@ use crate::expression::Expression;
 use crate::generic::{Generic, Target};
 use crate::identity::Identity;
 
-/// Name of the group of level 1 of the top-down method.
+/// Names of the groups of levels 1 and 2 of the top-down method.
 const LEVEL_1: &str = "TopdownL1";
+const LEVEL_2: &str = "TopdownL2";
 
 /// Metrics of generic events: name, group, unit, scale, text and formula.
 const GENERAL: [(&str, &str, &str, f64, &str, &str); 8] = [
@@ -79,8 +82,27 @@ const NAMES: [(&str, &str); 5] = [
     ("SMT_Contention", "Slots that the other thread of the core took"),
 ];
 
+/// Names and texts of level 2: two parts of each of the first four of level 1.
+const PARTS: [(&str, &str); 8] = [
+    ("Fetch_Latency", "Slots that the front end left empty in clocks without any uop"),
+    ("Fetch_Bandwidth", "Slots that the front end left empty in other clocks"),
+    ("Branch_Mispredicts", "Slots lost to mispredicted branches"),
+    ("Machine_Clears", "Slots lost to other restarts of the pipeline"),
+    ("Memory_Bound", "Slots that the back end could not take because of loads and stores"),
+    ("Core_Bound", "Slots that the back end could not take for other reasons"),
+    ("Heavy_Operations", "Slots of instructions of several uops, and of microcode, that retire"),
+    ("Light_Operations", "Slots of other instructions that retire"),
+];
+
+/// Those that AMD's processors have instead of the parts of the same position.
+const AMD_PARTS: [(usize, &str, &str); 3] = [
+    (4, "Memory_Bound", "Slots that the back end could not take because of loads"),
+    (6, "Microcode_Operations", "Slots of microcode that retires"),
+    (7, "Fastpath_Operations", "Slots of other uops that retire"),
+];
+
 /// Returns the metrics of a processor with this table. Where the processor or its hypervisor does not offer
-/// MSR_PERF_METRICS, `has_perf_metrics` is false, and level 1 is that of general counters.
+/// MSR_PERF_METRICS, `has_perf_metrics` is false, level 1 is that of general counters, and Intel's have no level 2.
 #[must_use]
 pub fn builtin(identity: Identity, table: Option<Table>, has_perf_metrics: bool) -> Vec<Metric> {
     let general = GENERAL.into_iter().filter_map(|(name, group, unit, scale, brief, formula)| {
@@ -91,7 +113,14 @@ pub fn builtin(identity: Identity, table: Option<Table>, has_perf_metrics: bool)
         .into_iter()
         .zip(level_1)
         .filter_map(|((name, brief), formula)| metric(name, LEVEL_1, "%", 100.0, brief, formula));
-    general.chain(level_1).filter(|metric| metric.inputs().iter().all(|name| is_known(name, identity, table))).collect()
+    let level_2 = table.and_then(|table| level_2(table, has_perf_metrics)).unwrap_or_default();
+    let level_2 =
+        level_2.into_iter().filter_map(|(name, brief, formula)| metric(name, LEVEL_2, "%", 100.0, brief, formula));
+    general
+        .chain(level_1)
+        .chain(level_2)
+        .filter(|metric| metric.inputs().iter().all(|name| is_known(name, identity, table)))
+        .collect()
 }
 
 fn metric(name: &str, group: &str, unit: &str, scale: f64, brief: &str, formula: String) -> Option<Metric> {
@@ -139,12 +168,25 @@ fn level_1(table: Table, has_perf_metrics: bool) -> Option<Vec<String>> {
     if has("TOPDOWN_BAD_SPECULATION.ALL_P") {
         return Some(architectural());
     }
-    let width = match table.name() {
-        "amd_fam19h_zen4" => 6,
-        "amd_fam1ah_zen5" | "amd_fam1ah_zen6" => 8,
-        _ => return None,
+    Zen::of(table).map(Zen::level_1)
+}
+
+/// Returns the names, texts and formulas of level 2.
+fn level_2(table: Table, has_perf_metrics: bool) -> Option<Vec<(&'static str, &'static str, String)>> {
+    let mut parts = PARTS;
+    let formulas = match Zen::of(table) {
+        Some(zen) => {
+            for (index, name, brief) in AMD_PARTS {
+                if let Some(part) = parts.get_mut(index) {
+                    *part = (name, brief);
+                }
+            }
+            zen.level_2()
+        }
+        None if has_perf_metrics && table.find("PERF_METRICS.FETCH_LATENCY").is_some() => perf_metrics_2(),
+        None => return None,
     };
-    Some(if has("EX_RET_OPS") { zen(width, ZEN6_NAMES) } else { zen(width, ZEN4_NAMES) })
+    Some(parts.into_iter().zip(formulas).map(|((name, brief), formula)| (name, brief, formula)).collect())
 }
 
 /// Returns how many slots an E core has per clock if no event counts all slots of bad speculation.
@@ -173,15 +215,34 @@ fn four_slots() -> Vec<String> {
     with_rest(&front, Some(&bad), None, &format!("UOPS_RETIRED.RETIRE_SLOTS / {slots}"))
 }
 
-/// Ice Lake and later P cores by MSR_PERF_METRICS: each part is of the sum, which is the slots without rounding.
+/// The fields of level 1 in MSR_PERF_METRICS, and from Golden Cove on a field of level 2 for each.
+const FIELDS: [(&str, &str); 4] = [
+    ("PERF_METRICS.FRONTEND_BOUND", "PERF_METRICS.FETCH_LATENCY"),
+    ("PERF_METRICS.BAD_SPECULATION", "PERF_METRICS.BRANCH_MISPREDICTS"),
+    ("PERF_METRICS.BACKEND_BOUND", "PERF_METRICS.MEMORY_BOUND"),
+    ("PERF_METRICS.RETIRING", "PERF_METRICS.HEAVY_OPERATIONS"),
+];
+
+/// Ice Lake and later P cores by MSR_PERF_METRICS.
 fn perf_metrics() -> Vec<String> {
-    let names =
-        ["FRONTEND_BOUND", "BAD_SPECULATION", "BACKEND_BOUND", "RETIRING"].map(|name| format!("PERF_METRICS.{name}"));
+    FIELDS.iter().map(|(name, _)| of_slots(name)).collect()
+}
+
+/// Golden Cove and later P cores by MSR_PERF_METRICS.
+fn perf_metrics_2() -> Vec<String> {
+    FIELDS.iter().flat_map(|(whole, part)| [of_slots(part), of_slots(&rest(whole, part))]).collect()
+}
+
+/// Returns the share of fields of MSR_PERF_METRICS in the sum of level 1, which is the slots without rounding.
+fn of_slots(fields: &str) -> String {
+    let sum = FIELDS.map(|(name, _)| name).join(" + ");
     // SLOTS leads the group: the metrics have no counter of their own.
-    names
-        .iter()
-        .map(|name| format!("{name} / ({}) if TOPDOWN.SLOTS else 0 / TOPDOWN.SLOTS", names.join(" + ")))
-        .collect()
+    format!("{fields} / ({sum}) if TOPDOWN.SLOTS else 0 / TOPDOWN.SLOTS")
+}
+
+/// Returns what a part leaves of a whole. Both are rounded or have turns of their own, so the part can be the larger.
+fn rest(whole: &str, part: &str) -> String {
+    format!("max(0, {whole} - {part})")
 }
 
 /// Ice Lake and later P cores by events of general counters.
@@ -203,25 +264,90 @@ fn architectural() -> Vec<String> {
     names.iter().map(|name| format!("{name} / ({})", names.join(" + "))).collect()
 }
 
-/// Events of the slots that the front end left empty, the back end could not take and the other thread took, and of
-/// those that retire: the names of Zen 4 and Zen 5.
-const ZEN4_NAMES: [&str; 4] =
-    ["DISPATCH_STALLS_1.FE_NO_OPS", "DISPATCH_STALLS_1.BE_STALLS", "DISPATCH_STALLS_1.SMT_CONTENTION", "RETIRED_OPS"];
-/// The same of Zen 6.
-const ZEN6_NAMES: [&str; 4] = [
-    "DE_NO_DISPATCH_PER_SLOT.NO_OPS_FROM_FRONTEND",
-    "DE_NO_DISPATCH_PER_SLOT.BACKEND_STALLS",
-    "DE_NO_DISPATCH_PER_SLOT.SMT_CONTENTION",
-    "EX_RET_OPS",
-];
+/// Zen 4 and later: slots per clock, and the names of events.
+#[derive(Debug, Clone, Copy)]
+struct Zen {
+    width: u8,
+    /// Slots that the front end left empty, and clocks without any other.
+    front: [&'static str; 2],
+    /// Slots that the back end could not take, and those that the other thread took.
+    back: &'static str,
+    contention: &'static str,
+    /// Uops that were dispatched, that retired, and those of microcode among these.
+    dispatched: &'static str,
+    retired: &'static str,
+    microcode: &'static str,
+    /// What throws uops away: mispredicted branches, and other restarts.
+    mispredicts: &'static str,
+    restarts: &'static str,
+    /// Clocks in which nothing retires because something, or a load, is not complete.
+    incomplete: [&'static str; 2],
+}
 
-/// Zen 4 and later.
-fn zen(width: u8, names: [&str; 4]) -> Vec<String> {
-    let [front, back, contention, retiring] = names.map(|name| format!("{name} / ({width} * cycles)"));
-    let mut formulas = with_rest(&front, None, Some(&back), &retiring);
-    if let Some(bad) = formulas.get_mut(1) {
-        *bad = format!("{bad} - {contention}");
+const ZEN_4: Zen = Zen {
+    width: 6,
+    front: ["DISPATCH_STALLS_1.FE_NO_OPS", "DISPATCH_STALLS_1.FE_NO_OPS_CYCLES"],
+    back: "DISPATCH_STALLS_1.BE_STALLS",
+    contention: "DISPATCH_STALLS_1.SMT_CONTENTION",
+    dispatched: "OPS_SOURCE_DISPATCHED_FROM_DECODER.ALL",
+    retired: "RETIRED_OPS",
+    microcode: "RETIRED_UCODE_OPS",
+    mispredicts: "RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED",
+    restarts: "RESYNCS",
+    incomplete: ["CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD"],
+};
+const ZEN_5: Zen = Zen { width: 8, restarts: "BP_REDIRECTS.RESYNC", ..ZEN_4 };
+const ZEN_6: Zen = Zen {
+    width: 8,
+    front: ["DE_NO_DISPATCH_PER_SLOT.NO_OPS_FROM_FRONTEND", "DE_NO_DISPATCH_PER_SLOT.NO_OPS_FROM_FRONTEND_CYCLES"],
+    back: "DE_NO_DISPATCH_PER_SLOT.BACKEND_STALLS",
+    contention: "DE_NO_DISPATCH_PER_SLOT.SMT_CONTENTION",
+    dispatched: "DE_SRC_OP_DISP.ALL",
+    retired: "EX_RET_OPS",
+    microcode: "EX_RET_UCODE_OPS",
+    mispredicts: "EX_RET_BRN_MISP",
+    restarts: "BP_FE_REDIR.RESYNC",
+    incomplete: ["EX_NO_RETIRE.NOT_COMPLETE", "EX_NO_RETIRE.LOAD_NOT_COMPLETE"],
+};
+
+impl Zen {
+    fn of(table: Table) -> Option<Self> {
+        match table.name() {
+            "amd_fam19h_zen4" => Some(ZEN_4),
+            "amd_fam1ah_zen5" => Some(ZEN_5),
+            "amd_fam1ah_zen6" => Some(ZEN_6),
+            _ => None,
+        }
     }
-    formulas.push(contention);
-    formulas
+
+    fn slots(self) -> String {
+        format!("({} * cycles)", self.width)
+    }
+
+    fn level_1(self) -> Vec<String> {
+        let Self { front: [front, _], back, contention, dispatched, retired, .. } = self;
+        let thrown_away = format!("({dispatched} - {retired})");
+        let parts = [front, &thrown_away, back, retired, contention];
+        parts.map(|part| format!("{part} / {}", self.slots())).into()
+    }
+
+    fn level_2(self) -> Vec<String> {
+        let Self { width, front: [front, empty], back, dispatched, retired, microcode, mispredicts, restarts, .. } =
+            self;
+        let [any, load] = self.incomplete;
+        let (latency, slots) = (format!("{width} * {empty}"), self.slots());
+        let share = |part: &str| format!("({dispatched} - {retired}) * {part} / ({mispredicts} + {restarts})");
+        [
+            latency.clone(),
+            rest(front, &latency),
+            share(mispredicts),
+            share(restarts),
+            format!("{back} * {load} / {any}"),
+            format!("{back} * {} / {any}", rest(any, load)),
+            microcode.to_owned(),
+            rest(retired, microcode),
+        ]
+        .map(|part| format!("{part} / {slots}"))
+        .into()
+    }
 }

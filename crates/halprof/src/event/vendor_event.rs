@@ -193,7 +193,7 @@ mod tests {
             }
         }
         let reasons: Vec<_> = reasons.iter().map(|(reason, number)| (reason.as_str(), *number)).collect();
-        assert_eq!((with_register, plain), (6_679, 13_377));
+        assert_eq!((with_register, plain), (6_679, 13_383));
         assert_eq!(
             reasons,
             [

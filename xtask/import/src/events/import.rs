@@ -58,6 +58,17 @@ const METRICS: [&str; 8] = [
 const LEVEL_1: usize = 4;
 const FIRST_METRIC: u16 = 0x80;
 
+/// Events of AMD's recommended metrics that the tables lack, with table, event, unit mask and CMASK: several unit masks
+/// as one, and clocks without an op in any slot (Linux, tools/perf/pmu-events/arch/x86/amdzen4, amdzen5 and amdzen6).
+const AMD_MORE: [(&str, &str, u16, u16, u8); 6] = [
+    ("amd_fam19h_zen4", "OPS_SOURCE_DISPATCHED_FROM_DECODER.ALL", 0xAA, 0x07, 0),
+    ("amd_fam19h_zen4", "DISPATCH_STALLS_1.FE_NO_OPS_CYCLES", 0x1A0, 0x01, 6),
+    ("amd_fam1ah_zen5", "OPS_SOURCE_DISPATCHED_FROM_DECODER.ALL", 0xAA, 0x07, 0),
+    ("amd_fam1ah_zen5", "DISPATCH_STALLS_1.FE_NO_OPS_CYCLES", 0x1A0, 0x01, 8),
+    ("amd_fam1ah_zen5", "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 0xD6, 0xA2, 0),
+    ("amd_fam1ah_zen6", "DE_NO_DISPATCH_PER_SLOT.NO_OPS_FROM_FRONTEND_CYCLES", 0x1A0, 0x01, 8),
+];
+
 /// Level of the compression of the descriptions: they are compressed once, and read by all.
 const LEVEL: i32 = 19;
 
@@ -85,6 +96,7 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
                 describe(known, &mut descriptions);
             }
             events.extend(metrics(&name, &events));
+            events.extend(amd_more(&name));
             files.push((format!("{name}.csv"), table(events)));
         }
     }
@@ -178,6 +190,13 @@ fn metrics(table: &str, events: &[Event]) -> Vec<Event> {
         Event::new(format!("PERF_METRICS.{name}"), encoding, slots)
     };
     (FIRST_METRIC..).zip(METRICS.iter().take(number)).map(metric).collect()
+}
+
+/// Returns the events of [`AMD_MORE`] for a table.
+fn amd_more(table: &str) -> impl Iterator<Item = Event> {
+    AMD_MORE.into_iter().filter(move |(of, ..)| *of == table).map(|(_, name, event, umask, cmask)| {
+        Event::new(name.to_owned(), Encoding { event, umask, cmask, ..Encoding::default() }, Counters::ANY)
+    })
 }
 
 /// Formats a table in the order of names. A deprecated event gets the event as its successor that has the same
