@@ -10,7 +10,7 @@ use crate::first_access::RegisterGroup;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Selector {
-    /// Off-core response: there are two registers, of which the driver takes a free one.
+    /// Off-core or off-module response: of two registers, the driver takes a free one.
     OffcoreResponse = 1,
     /// Threshold of load latency, in cycles.
     LoadLatency = 2,
@@ -60,11 +60,28 @@ pub enum ExtraRegister {
     LoadLatency = 2,
     /// MSR_PEBS_FRONTEND.
     FrontEnd = 3,
+    /// MSR_OMR_0.
+    OffModuleResponse0 = 4,
+    /// MSR_OMR_1.
+    OffModuleResponse1 = 5,
+    /// MSR_OMR_2.
+    OffModuleResponse2 = 6,
+    /// MSR_OMR_3.
+    OffModuleResponse3 = 7,
 }
 
 impl ExtraRegister {
     /// All registers, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::OffcoreResponse0, Self::OffcoreResponse1, Self::LoadLatency, Self::FrontEnd];
+    pub const ALL: [Self; 8] = [
+        Self::OffcoreResponse0,
+        Self::OffcoreResponse1,
+        Self::LoadLatency,
+        Self::FrontEnd,
+        Self::OffModuleResponse0,
+        Self::OffModuleResponse1,
+        Self::OffModuleResponse2,
+        Self::OffModuleResponse3,
+    ];
 
     /// Returns its address.
     #[must_use]
@@ -74,6 +91,10 @@ impl ExtraRegister {
             Self::OffcoreResponse1 => extra::MSR_OFFCORE_RSP_1,
             Self::LoadLatency => extra::MSR_PEBS_LD_LAT_THRESHOLD,
             Self::FrontEnd => extra::MSR_PEBS_FRONTEND,
+            Self::OffModuleResponse0 => extra::MSR_OMR_0,
+            Self::OffModuleResponse1 => extra::MSR_OMR_1,
+            Self::OffModuleResponse2 => extra::MSR_OMR_2,
+            Self::OffModuleResponse3 => extra::MSR_OMR_3,
         })
     }
 
@@ -87,9 +108,28 @@ impl ExtraRegister {
     #[must_use]
     pub const fn selector(self) -> Selector {
         match self {
-            Self::OffcoreResponse0 | Self::OffcoreResponse1 => Selector::OffcoreResponse,
+            Self::OffcoreResponse0
+            | Self::OffcoreResponse1
+            | Self::OffModuleResponse0
+            | Self::OffModuleResponse1
+            | Self::OffModuleResponse2
+            | Self::OffModuleResponse3 => Selector::OffcoreResponse,
             Self::LoadLatency => Selector::LoadLatency,
             Self::FrontEnd => Selector::FrontEnd,
+        }
+    }
+
+    /// Returns the register that can have the value instead, selected by another encoding of the event.
+    #[must_use]
+    pub(crate) const fn other(self) -> Option<Self> {
+        match self {
+            Self::OffcoreResponse0 => Some(Self::OffcoreResponse1),
+            Self::OffcoreResponse1 => Some(Self::OffcoreResponse0),
+            Self::OffModuleResponse0 => Some(Self::OffModuleResponse1),
+            Self::OffModuleResponse1 => Some(Self::OffModuleResponse0),
+            Self::OffModuleResponse2 => Some(Self::OffModuleResponse3),
+            Self::OffModuleResponse3 => Some(Self::OffModuleResponse2),
+            Self::LoadLatency | Self::FrontEnd => None,
         }
     }
 }

@@ -125,7 +125,7 @@ pub enum RegisterGroup {
     SaveArea = 3,
     /// Those that control the Debug Store.
     DebugStore = 4,
-    /// MSR_OFFCORE_RSP_0 and, if the processor has it, MSR_OFFCORE_RSP_1.
+    /// Those of MSR_OFFCORE_RSP_0, MSR_OFFCORE_RSP_1 and MSR_OMR_0 to 3 that the processor has.
     OffcoreResponse = 5,
     /// MSR_PEBS_LD_LAT_THRESHOLD.
     LoadLatency = 6,

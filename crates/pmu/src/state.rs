@@ -58,7 +58,7 @@ pub struct CounterState {
     pub merged: bool,
     /// Amd64: this counter is merged into the one before it, and counts nothing by itself.
     pub upper: bool,
-    /// Emon: the event is counted with the other off-core response register than the one of its number.
+    /// Emon: the event is counted with the other response register than the one of its encoding.
     pub alternate: bool,
 }
 

@@ -10,7 +10,7 @@ use x86_defs::{
     intel::{
         debug_control::DebugCtl,
         debug_store::{PebsEnable, bts::BtsFlags, pebs::RecordFormat},
-        extra::{FrontEnd, LoadLatencyThreshold, OffcoreResponse, OffcoreResponseNehalem},
+        extra::{FrontEnd, LoadLatencyThreshold, OffModuleResponse, OffcoreResponse, OffcoreResponseNehalem},
         microcode::BiosSignId,
         misc_enable::MiscEnable,
         netburst::{Cccr, Escr},
@@ -132,6 +132,7 @@ fn intel_debug_registers() {
         freeze_while_smm 14:14, rtm_debug 15:15; none: 5:3, 63:16);
     layout!(PebsEnable, u64, fields: general 31:0, load_latency 63:32; none:);
     layout!(OffcoreResponse, u64, fields: requests 15:0, responses 63:16; none:);
+    layout!(OffModuleResponse, u64, fields: requests 15:0, responses 63:16; none:);
     layout!(OffcoreResponseNehalem, u64, fields: requests 7:0, responses 15:8; none: 63:16);
     layout!(LoadLatencyThreshold, u64, fields: cycles 15:0; none: 63:16);
     layout!(FrontEnd, u64, fields: event 7:0, bubble_length 19:8, bubble_width 22:20; none: 63:23);

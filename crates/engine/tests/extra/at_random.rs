@@ -15,13 +15,15 @@ use super::scene::{ONLY_COUNTED, counts, engine, extra, on, rate, registers, run
 type Encoding = (u16, u16);
 
 /// Identities, with the two events of off-core responses and a front-end event, if they have one.
-const IDENTITIES: [(&str, [Encoding; 2], Option<Encoding>); 6] = [
+const IDENTITIES: [(&str, [Encoding; 2], Option<Encoding>); 8] = [
     ("westmere-980x", [(0xB7, 0x01), (0xBB, 0x01)], None),
     ("sandy-bridge-2600k", [(0xB7, 0x01), (0xBB, 0x01)], None),
     ("skylake-6600k", [(0xB7, 0x01), (0xBB, 0x01)], Some((0xC6, 0x01))),
     ("sapphire-rapids-2475x", [(0x2A, 0x01), (0x2B, 0x01)], Some((0xAD, 0x40))),
     ("goldmont-plus-n4100", [(0xB7, 0x01), (0xB7, 0x02)], None),
     ("lunar-lake-288v", [(0x2A, 0x01), (0x2B, 0x01)], Some((0xC6, 0x03))),
+    ("nova-lake-derived", [(0x2A, 0x02), (0xD6, 0x01)], Some((0xC6, 0x03))),
+    ("nova-lake-derived-efficient", [(0xB7, 0x01), (0xD4, 0x08)], None),
 ];
 
 const SESSIONS: usize = 4;
@@ -48,17 +50,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn request(identity: usize, (event, value, counters): (usize, usize, u32)) -> EventRequest {
-    let (_, offcore, front_end) = IDENTITIES[identity];
+    let (name, offcore, front_end) = IDENTITIES[identity];
+    // The values have a response, too.
+    let response = match name {
+        "westmere-980x" => 0,
+        "nova-lake-derived" | "nova-lake-derived-efficient" => 1 << 62,
+        _ => 0x1_0000,
+    };
     let with = |(event, umask), selector, value| {
         let request = extra(event, umask, selector, value);
         EventRequest { event: Event { counters, ..request.event }, ..request }
     };
     match (event, front_end) {
-        (0 | 1, _) => with(
-            offcore[event],
-            Selector::OffcoreResponse,
-            [0x1001, 0x1002, 0x2004][value] | if identity > 0 { 0x1_0000 } else { 0 },
-        ),
+        (0 | 1, _) => with(offcore[event], Selector::OffcoreResponse, [0x1001, 0x1002, 0x2004][value] | response),
         (2, Some(event)) => with(event, Selector::FrontEnd, [0x1, 0x2, 0x6][value]),
         _ => EventRequest {
             event: Event { counters, ..Event::of(pmu::source::RawEvent::new().with_event(0xC4).source().0) },

@@ -9,7 +9,7 @@ use protocol::{ErrorCode, Event, EventRequest, ExtraInUse, SessionEvent, StartHe
 use simulation::{Client, SimMachine};
 
 use super::scene::{
-    CODE_READS, ONLY_COUNTED, READS, WRITES, engine, extra, front_end, offcore, registers, start, started,
+    CODE_READS, ONLY_COUNTED, READS, WRITES, engine, extra, front_end, off_module, offcore, registers, start, started,
 };
 
 fn latency(value: u64) -> EventRequest {
@@ -61,6 +61,17 @@ fn an_event_is_refused_by_its_register_and_its_value() {
         ("haswell-4710mq", front_end(0x15), Support::NoExtraRegister),
         ("nehalem-920", extra(0xBB, 0x01, Selector::OffcoreResponse, 0x101), Support::NoExtraRegister),
         ("zen4-7700x", offcore(READS), Support::NoExtraRegister),
+        ("nova-lake-derived", plain(0x2A, 0x01), Support::NeedsExtraRegister),
+        ("nova-lake-derived", plain(0xD6, 0x08), Support::NeedsExtraRegister),
+        ("nova-lake-derived", plain(0xC6, 0x03), Support::NeedsExtraRegister),
+        ("nova-lake-derived", off_module(0, READS), Support::ReservedExtraBits),
+        ("nova-lake-derived", extra(0x2B, 0x01, Selector::OffcoreResponse, 1), Support::NoExtraRegister),
+        ("nova-lake-derived-efficient", plain(0xB7, 0x04), Support::NeedsExtraRegister),
+        (
+            "nova-lake-derived-efficient",
+            extra(0xB7, 0x01, Selector::OffcoreResponse, 1 << 56),
+            Support::ReservedExtraBits,
+        ),
         ("alder-lake-n-95", any, Support::NoAnyThread),
         ("zen4-7700x", any, Support::NoAnyThread),
     ] {

@@ -7,8 +7,8 @@ use pmu::source::RawEvent;
 use protocol::{CountRecord, Event, EventRequest, ReplyHeader, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
-/// MSR_OFFCORE_RSP_0, MSR_OFFCORE_RSP_1, MSR_PEBS_LD_LAT_THRESHOLD, MSR_PEBS_FRONTEND.
-pub const REGISTERS: [u32; 4] = [0x1A6, 0x1A7, 0x3F6, 0x3F7];
+/// MSR_OFFCORE_RSP_0, MSR_OFFCORE_RSP_1, MSR_PEBS_LD_LAT_THRESHOLD, MSR_PEBS_FRONTEND, MSR_OMR_0 to 3.
+pub const REGISTERS: [u32; 8] = [0x1A6, 0x1A7, 0x3F6, 0x3F7, 0x3E0, 0x3E1, 0x3E2, 0x3E3];
 
 /// Demand data reads with any response, and other values.
 pub const READS: u64 = 0x1_0001;
@@ -30,6 +30,11 @@ pub const fn extra(event: u16, umask: u16, selector: Selector, value: u64) -> Ev
 
 pub const fn offcore(value: u64) -> EventRequest {
     extra(0xB7, 0x01, Selector::OffcoreResponse, value)
+}
+
+/// The off-module response of Nova Lake's P cores that has register `number`.
+pub const fn off_module(number: u16, value: u64) -> EventRequest {
+    extra(0x2A, 1 << number, Selector::OffcoreResponse, value)
 }
 
 pub const fn front_end(value: u64) -> EventRequest {
@@ -69,7 +74,7 @@ pub fn run(machine: &SimMachine, processor: u32) {
     machine.processor(processor).model().run_with_extra(Mode::User, &rate);
 }
 
-pub fn registers(machine: &SimMachine, processor: u32) -> [Option<u64>; 4] {
+pub fn registers(machine: &SimMachine, processor: u32) -> [Option<u64>; 8] {
     machine.processor(processor).model().uncounted(|model| REGISTERS.map(|register| model.rdmsr(register).ok()))
 }
 

@@ -183,7 +183,7 @@ mod tests {
                 };
                 let (msr, value) = event.extra.as_ref().map_or((0, 0), |extra| (extra.registers[0].msr, extra.value));
                 let selector = match msr {
-                    0x1A6 | 0x1A7 => 1,
+                    0x1A6 | 0x1A7 | 0x3E0 => 1,
                     0x3F6 => 2,
                     0x3F7 => 3,
                     _ => 0,
@@ -193,11 +193,10 @@ mod tests {
             }
         }
         let reasons: Vec<_> = reasons.iter().map(|(reason, number)| (reason.as_str(), *number)).collect();
-        assert_eq!((with_register, plain), (6_679, 13_383));
+        assert_eq!((with_register, plain), (6_683, 13_383));
         assert_eq!(
             reasons,
             [
-                ("it also needs register 0x3e0, which the driver does not set", 4),
                 ("it counts nothing without a value: OFFCORE_RESPONSE:offcore_rsp=0x10001 or another", 11),
                 (
                     "it is fixed counter 1 with both threads of a core (AnyThread), which the driver sets on general \

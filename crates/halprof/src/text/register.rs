@@ -94,6 +94,10 @@ fn emon(number: u32) -> Option<String> {
         debug_store::IA32_PEBS_ENABLE => "IA32_PEBS_ENABLE",
         extra::MSR_OFFCORE_RSP_0 => "MSR_OFFCORE_RSP_0",
         extra::MSR_OFFCORE_RSP_1 => "MSR_OFFCORE_RSP_1",
+        extra::MSR_OMR_0 => "MSR_OMR_0",
+        extra::MSR_OMR_1 => "MSR_OMR_1",
+        extra::MSR_OMR_2 => "MSR_OMR_2",
+        extra::MSR_OMR_3 => "MSR_OMR_3",
         extra::MSR_PEBS_LD_LAT_THRESHOLD => "MSR_PEBS_LD_LAT_THRESHOLD",
         extra::MSR_PEBS_FRONTEND => "MSR_PEBS_FRONTEND",
         _ => {

@@ -175,8 +175,8 @@ impl<E> Hal<E> {
         other: ProcessorIndex,
         register: ExtraRegister,
     ) -> Option<(&PerCpuPmu, u8)> {
-        let bit = 1 << (2 * register as u8 + u8::from(other < processor));
-        self.pmu(processor.min(other)).filter(|_| is_shared(register)).map(|first| (first, bit))
+        let first = self.pmu(processor.min(other)).filter(|_| is_shared(register))?;
+        Some((first, 1 << (2 * register as u8 + u8::from(other < processor))))
     }
 
     /// Writes the registers that `counters` of the current processor use: one write for each register. Their values
@@ -270,7 +270,7 @@ impl<E> Hal<E> {
 
 /// Returns whether threads that share extra registers share this one.
 fn is_shared(register: ExtraRegister) -> bool {
-    register.selector() == Selector::OffcoreResponse
+    matches!(register, ExtraRegister::OffcoreResponse0 | ExtraRegister::OffcoreResponse1)
 }
 
 impl CpuCounters<'_> {

@@ -1,4 +1,4 @@
-//! Registers that complete the selection of some events: off-core response, load latency, front end.
+//! Registers that complete the selection of some events: off-core and off-module response, load latency, front end.
 
 use bitfield_struct::bitfield;
 
@@ -8,6 +8,19 @@ pub const MSR_OFFCORE_RSP_0: u32 = 0x1A6;
 
 /// Second off-core response register. Nehalem lacks it.
 pub const MSR_OFFCORE_RSP_1: u32 = 0x1A7;
+
+/// First of the four off-module response registers, which Nova Lake and Diamond Rapids have instead:
+/// [`OffModuleResponse`] (Linux, arch/x86/include/asm/msr-index.h, `MSR_OMR_0`).
+pub const MSR_OMR_0: u32 = 0x3E0;
+
+/// The second one.
+pub const MSR_OMR_1: u32 = 0x3E1;
+
+/// The third one.
+pub const MSR_OMR_2: u32 = 0x3E2;
+
+/// The fourth one.
+pub const MSR_OMR_3: u32 = 0x3E3;
 
 /// Threshold of load latency: [`LoadLatencyThreshold`] (SDM Vol. 4, "Architectural MSRs" and tables of the processors).
 pub const MSR_PEBS_LD_LAT_THRESHOLD: u32 = 0x3F6;
@@ -38,6 +51,18 @@ pub struct OffcoreResponseNehalem {
     pub responses: u8,
     #[bits(48)]
     _reserved: u64,
+}
+
+/// MSR_OMR_x (Linux, arch/x86/events/intel/core.c, `intel_pnc_extra_regs` and `arw_hw_cache_extra_regs`). Which bits
+/// exist differs between core types.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct OffModuleResponse {
+    /// Request types.
+    pub requests: u16,
+    /// Responses: suppliers, snoop results, any.
+    #[bits(48)]
+    pub responses: u64,
 }
 
 /// MSR_PEBS_LD_LAT_THRESHOLD (SDM Vol. 3B, "Load Latency Performance Monitoring Facility").

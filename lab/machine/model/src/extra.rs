@@ -19,6 +19,9 @@ use crate::{
 /// `MSR_OFFCORE_RSP_0` and `MSR_OFFCORE_RSP_1` (SDM Vol. 4).
 const OFFCORE_RSP_0: u32 = 0x1A6;
 const OFFCORE_RSP_1: u32 = 0x1A7;
+/// First and last of the four off-module response registers (Linux, arch/x86/include/asm/msr-index.h, `MSR_OMR_0`).
+const OMR_0: u32 = 0x3E0;
+const OMR_3: u32 = 0x3E3;
 /// `MSR_PEBS_LD_LAT_THRESHOLD`.
 const LD_LAT_THRESHOLD: u32 = 0x3F6;
 /// `MSR_PEBS_FRONTEND`.
@@ -32,7 +35,10 @@ type Encoding = (u16, u8);
 struct Generation {
     /// Event and writable bits of both off-core response registers. Without bits the register does not exist.
     offcore: [(Encoding, u64); 2],
-    /// The bits of an off-core response that select requests. The others select responses.
+    /// Off-module responses: the events whose unit mask 1 << n is for register n, and the writable bits of all four.
+    /// Without bits they do not exist.
+    off_module: (&'static [u16], u64),
+    /// The bits of a response that select requests. The others select responses.
     requests: u64,
     /// Whether the threads of a core have the off-core response registers in common.
     is_shared: bool,
@@ -58,6 +64,7 @@ const fn small(first: u64, second: u64) -> [(Encoding, u64); 2] {
 
 const NEHALEM: Generation = Generation {
     offcore: [((0xB7, 0x01), 0xFFFF), ((0xBB, 0x01), 0)],
+    off_module: (&[], 0),
     requests: 0xFF,
     is_shared: true,
     load_latency: Some((0x0B, 0x10)),
@@ -86,6 +93,15 @@ const LION_COVE: Generation = Generation {
     needs_auxiliary: false,
     front_end: (&[(0xC6, 0x02), (0xC6, 0x03), (0xAD, 0x40), (0xC2, 0x04)], 0x7F_FF1F),
     ..GOLDEN_COVE
+};
+/// Also Panther Cove (Linux commits d345b6bb8860 and c847a208f43b).
+const COYOTE_COVE: Generation =
+    Generation { offcore: big(0), off_module: (&[0x2A, 0xD6], 0x40FF_FFFF_0000_FFFF), ..LION_COVE };
+const ARCTIC_WOLF: Generation = Generation {
+    offcore: small(0, 0),
+    off_module: (&[0xB7, 0xD4], 0xC0FF_FFFF_FFFF_FFFF),
+    requests: 0xFFFF,
+    ..GRACEMONT
 };
 const SILVERMONT: Generation = Generation {
     offcore: small(0x76_8005_FFFF, 0x36_8005_FFFF),
@@ -117,11 +133,18 @@ const CRESTMONT: Generation = Generation {
 /// not virtualize these registers (Linux, arch/x86/events/intel/core.c, `check_msr`).
 fn generation(cpuid: Cpuid<'_>) -> Option<&'static Generation> {
     let [signature, _, features, _] = cpuid(1, 0);
-    if vendor(cpuid) != b"GenuineIntel" || family(signature) != 6 || bit(u64::from(features), 31) {
+    if vendor(cpuid) != b"GenuineIntel" || bit(u64::from(features), 31) {
         return None;
     }
     let atom = is_atom(cpuid);
-    Some(match byte(signature, 19, 16) << 4 | byte(signature, 7, 4) {
+    let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
+    match (family(signature), model) {
+        (6, _) => {}
+        (18, 0x01 | 0x03) if atom => return Some(&ARCTIC_WOLF),
+        (18, 0x01 | 0x03) | (19, 0x01) => return Some(&COYOTE_COVE),
+        _ => return None,
+    }
+    Some(match model {
         0x1A | 0x1E | 0x1F | 0x2E => &NEHALEM,
         0x25 | 0x2C | 0x2F => &WESTMERE,
         0x2A | 0x3A => &SANDY_BRIDGE,
@@ -147,6 +170,7 @@ pub(crate) struct ExtraRegisters {
     generation: Option<&'static Generation>,
     /// Both off-core response registers; those of the other thread too, where they are shared.
     offcore: Arc<[AtomicU64; 2]>,
+    off_module: [u64; 4],
     load_latency: u64,
     front_end: u64,
 }
@@ -154,19 +178,19 @@ pub(crate) struct ExtraRegisters {
 impl ExtraRegisters {
     pub(crate) fn new(cpuid: Cpuid<'_>, has_counters: bool) -> Self {
         let generation = generation(cpuid).filter(|_| has_counters);
-        Self { generation, offcore: Arc::default(), load_latency: 0, front_end: 0 }
+        Self { generation, offcore: Arc::default(), off_module: [0; 4], load_latency: 0, front_end: 0 }
     }
 
     /// Returns the registers of the other thread if the threads have some in common.
     pub(crate) fn other_thread(&self) -> Option<Self> {
         let generation = self.generation.filter(|generation| generation.is_shared)?;
         let offcore = Arc::clone(&self.offcore);
-        Some(Self { generation: Some(generation), offcore, load_latency: 0, front_end: 0 })
+        Some(Self { generation: Some(generation), offcore, off_module: [0; 4], load_latency: 0, front_end: 0 })
     }
 
     pub(crate) fn lose_power(&mut self) {
         self.offcore.iter().for_each(|register| register.store(0, Ordering::SeqCst));
-        (self.load_latency, self.front_end) = (0, 0);
+        (self.off_module, self.load_latency, self.front_end) = ([0; 4], 0, 0);
     }
 
     /// Returns the writable bits of a register, or `None` if it does not exist.
@@ -176,6 +200,7 @@ impl ExtraRegisters {
         let bits = match msr {
             OFFCORE_RSP_0 => first,
             OFFCORE_RSP_1 => second,
+            OMR_0..=OMR_3 => generation.off_module.1,
             LD_LAT_THRESHOLD if generation.load_latency.is_some() => ones(16),
             FRONTEND => generation.front_end.1,
             _ => 0,
@@ -190,6 +215,7 @@ impl ExtraRegisters {
         Some(match msr {
             OFFCORE_RSP_0 => first.load(Ordering::SeqCst),
             OFFCORE_RSP_1 => second.load(Ordering::SeqCst),
+            OMR_0..=OMR_3 => *self.off_module.get((msr - OMR_0) as usize)?,
             LD_LAT_THRESHOLD => self.load_latency,
             _ => self.front_end,
         })
@@ -203,6 +229,11 @@ impl ExtraRegisters {
             match msr {
                 OFFCORE_RSP_0 => first.store(value, Ordering::SeqCst),
                 OFFCORE_RSP_1 => second.store(value, Ordering::SeqCst),
+                OMR_0..=OMR_3 => {
+                    if let Some(register) = self.off_module.get_mut((msr - OMR_0) as usize) {
+                        *register = value;
+                    }
+                }
                 LD_LAT_THRESHOLD => self.load_latency = value,
                 _ => self.front_end = value,
             }
@@ -213,10 +244,13 @@ impl ExtraRegisters {
     fn register_of(&self, Selected { event, umask, .. }: Selected) -> Option<u32> {
         let generation = self.generation?;
         let encoding = (event, umask);
-        let [(first, _), (second, exists)] = generation.offcore;
+        let [(first, has_first), (second, has_second)] = generation.offcore;
         match encoding {
-            _ if encoding == first => Some(OFFCORE_RSP_0),
-            _ if encoding == second && exists != 0 => Some(OFFCORE_RSP_1),
+            _ if encoding == first && has_first != 0 => Some(OFFCORE_RSP_0),
+            _ if encoding == second && has_second != 0 => Some(OFFCORE_RSP_1),
+            _ if generation.off_module.0.contains(&event) && matches!(umask, 0x01 | 0x02 | 0x04 | 0x08) => {
+                Some(OMR_0 + umask.trailing_zeros())
+            }
             _ if generation.load_latency == Some(encoding) => Some(LD_LAT_THRESHOLD),
             _ if generation.front_end.0.contains(&encoding) => Some(FRONTEND),
             _ => None,
@@ -228,14 +262,16 @@ impl ExtraRegisters {
         self.register_of(selected).and_then(|msr| self.rdmsr(msr)).unwrap_or_default()
     }
 
-    /// Returns whether an event is counted with its register as it is. An off-core response needs a request and a
-    /// response, any other register a value. The load latency event is counted on a counter that `measures` it, on some
-    /// processors only while another counter has the auxiliary event.
+    /// Returns whether an event is counted with its register as it is. A response needs a request and a response, any
+    /// other register a value. The load latency event is counted on a counter that `measures` it, on some processors
+    /// only while another counter has the auxiliary event.
     pub(crate) fn counts(&self, selected: Selected, measures: bool, others: &[Selected]) -> bool {
         let (Some(generation), Some(msr)) = (self.generation, self.register_of(selected)) else { return true };
         let value = self.value_of(selected);
         match msr {
-            OFFCORE_RSP_0 | OFFCORE_RSP_1 => value & generation.requests != 0 && value & !generation.requests != 0,
+            OFFCORE_RSP_0 | OFFCORE_RSP_1 | OMR_0..=OMR_3 => {
+                value & generation.requests != 0 && value & !generation.requests != 0
+            }
             LD_LAT_THRESHOLD => {
                 let is_auxiliary = |other: &Selected| (other.event, other.umask) == AUXILIARY;
                 value != 0 && measures && (!generation.needs_auxiliary || others.iter().any(is_auxiliary))

@@ -13,6 +13,9 @@ const SKYLAKE: u32 = 0x0005_06E3;
 const SAPPHIRE_RAPIDS: u32 = 0x0008_06F4;
 const TREMONT: u32 = 0x0009_06C0;
 
+const NOVA_LAKE: u32 = 0x0030_0F10;
+
+const OMR_0: u32 = 0x3E0;
 const RSP_0: u32 = 0x1A6;
 const RSP_1: u32 = 0x1A7;
 const LATENCY: u32 = 0x3F6;
@@ -56,6 +59,26 @@ fn off_core_responses_are_counted_only_with_a_request_and_a_response() {
         processor = reset(processor);
         assert_eq!(counted(&mut processor, 0x04B7), 1_000, "other events need no register");
     }
+}
+
+#[test]
+fn off_module_responses_are_counted_by_the_register_of_their_unit_mask() {
+    let mut processor = processor(NOVA_LAKE);
+    assert!(processor.rdmsr(RSP_0).is_err(), "it has no off-core response registers");
+    for number in [0x2A, 0xD6] {
+        for register in 0..4 {
+            let event = 0x100 << register | number;
+            for (value, events) in [(0, 0), (1, 0), (1 << 62, 0), (1 | 1 << 62, 1_000)] {
+                processor.wrmsr(OMR_0 + register, value).unwrap();
+                assert_eq!(counted(&mut processor, event), events, "{event:#x} {value:#x}");
+            }
+            processor.wrmsr(OMR_0 + register, 0).unwrap();
+            processor.wrmsr(OMR_0 + (register + 1) % 4, 1 | 1 << 62).unwrap();
+            assert_eq!(counted(&mut processor, event), 0, "by another register");
+            processor.wrmsr(OMR_0 + (register + 1) % 4, 0).unwrap();
+        }
+    }
+    assert_eq!(counted(&mut processor, 0x102A), 1_000, "other unit masks need no register");
 }
 
 #[test]

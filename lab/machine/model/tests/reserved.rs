@@ -393,6 +393,9 @@ const TABLE: &[(&str, &[Registers])] = &[
             CAPABILITIES,
             debugctl(0x5FC7),
             DS_AREA,
+            each(0x3E0, 4, 0x40FF_FFFF_0000_FFFF),
+            one(0x3F6, 0xFFFF),
+            one(0x3F7, 0x7F_FF1F),
         ],
     ),
     (

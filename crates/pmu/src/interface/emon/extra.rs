@@ -35,6 +35,17 @@ const fn rsp_1(event: u8, umask: u8, valid: u64) -> ExtraEvent {
     row(event, umask, ExtraRegister::OffcoreResponse1, valid)
 }
 
+/// Off-module response register `number`, which has a unit mask of its own.
+const fn omr(event: u8, number: u8, valid: u64) -> ExtraEvent {
+    let register = match number {
+        0 => ExtraRegister::OffModuleResponse0,
+        1 => ExtraRegister::OffModuleResponse1,
+        2 => ExtraRegister::OffModuleResponse2,
+        _ => ExtraRegister::OffModuleResponse3,
+    };
+    row(event, 1 << number, register, valid)
+}
+
 const fn latency(event: u8, umask: u8) -> ExtraEvent {
     row(event, umask, ExtraRegister::LoadLatency, 0xFFFF)
 }
@@ -85,6 +96,23 @@ const LION_COVE: &[ExtraEvent] = &[
     front_end(0xC2, 0x04, 0x8),
 ];
 
+/// Also Panther Cove.
+const COYOTE_COVE: &[ExtraEvent] = &[
+    omr(0x2A, 0, 0x40FF_FFFF_0000_FFFF),
+    omr(0x2A, 1, 0x40FF_FFFF_0000_FFFF),
+    omr(0x2A, 2, 0x40FF_FFFF_0000_FFFF),
+    omr(0x2A, 3, 0x40FF_FFFF_0000_FFFF),
+    omr(MEM_LOAD_L2_MISS_RETIRED, 0, 0x40FF_FFFF_0000_FFFF),
+    omr(MEM_LOAD_L2_MISS_RETIRED, 1, 0x40FF_FFFF_0000_FFFF),
+    omr(MEM_LOAD_L2_MISS_RETIRED, 2, 0x40FF_FFFF_0000_FFFF),
+    omr(MEM_LOAD_L2_MISS_RETIRED, 3, 0x40FF_FFFF_0000_FFFF),
+    latency(0xCD, 0x01),
+    front_end(0xC6, 0x02, 0x9),
+    front_end(0xC6, 0x03, 0x7F_FF1F),
+    front_end(0xAD, 0x40, 0xF),
+    front_end(0xC2, 0x04, 0x8),
+];
+
 const SILVERMONT: &[ExtraEvent] = &[rsp_0(0xB7, 0x76_8005_FFFF), rsp_1(0xB7, 0x02, 0x36_8005_FFFF)];
 const KNIGHTS_LANDING: &[ExtraEvent] = &[rsp_0(0xB7, 0x79_9FFB_BFFF), rsp_1(0xB7, 0x02, 0x39_9FFB_FFFF)];
 /// Also Goldmont Plus.
@@ -95,15 +123,28 @@ const GRACEMONT: &[ExtraEvent] =
 /// Also Skymont and Darkmont.
 const CRESTMONT: &[ExtraEvent] =
     &[rsp_0(0xB7, 0x800F_F3FF_FFFF_FFFF), rsp_1(0xB7, 0x02, 0x000F_F3FF_FFFF_FFFF), latency(0xD0, 0x05)];
+/// Each register belongs to the counter with its number as well (Linux, `intel_arw_event_constraints`).
+const ARCTIC_WOLF: &[ExtraEvent] = &[
+    omr(0xB7, 0, 0xC0FF_FFFF_FFFF_FFFF),
+    omr(0xB7, 1, 0xC0FF_FFFF_FFFF_FFFF),
+    omr(0xB7, 2, 0xC0FF_FFFF_FFFF_FFFF),
+    omr(0xB7, 3, 0xC0FF_FFFF_FFFF_FFFF),
+    omr(0xD4, 0, 0xC0FF_FFFF_FFFF_FFFF),
+    omr(0xD4, 1, 0xC0FF_FFFF_FFFF_FFFF),
+    omr(0xD4, 2, 0xC0FF_FFFF_FFFF_FFFF),
+    omr(0xD4, 3, 0xC0FF_FFFF_FFFF_FFFF),
+    latency(0xD0, 0x05),
+];
 
-/// Number of the events FRONTEND_RETIRED.
+/// Numbers of the events FRONTEND_RETIRED, and of those of Coyote Cove.
 const FRONTEND_RETIRED: u8 = 0xC6;
+const MEM_LOAD_L2_MISS_RETIRED: u8 = 0xD6;
 
 /// Smallest threshold of load latency (SDM Vol. 3B, "Load Latency Performance Monitoring Facility").
 const MIN_LATENCY: u64 = 3;
 
 impl Microarchitecture {
-    /// Returns the events that need an extra register. Nova Lake is left out: its registers are others.
+    /// Returns the events that need an extra register.
     const fn extra_events(self, is_server: bool) -> &'static [ExtraEvent] {
         match self {
             Microarchitecture::Nehalem => NEHALEM,
@@ -123,24 +164,24 @@ impl Microarchitecture {
             Microarchitecture::Tremont => TREMONT,
             Microarchitecture::Gracemont => GRACEMONT,
             Microarchitecture::Crestmont | Microarchitecture::Skymont | Microarchitecture::Darkmont => CRESTMONT,
+            Microarchitecture::CoyoteCove => COYOTE_COVE,
+            Microarchitecture::ArcticWolf => ARCTIC_WOLF,
             Microarchitecture::Unknown
             | Microarchitecture::Core
             | Microarchitecture::Core2
-            | Microarchitecture::CoyoteCove
-            | Microarchitecture::Bonnell
-            | Microarchitecture::ArcticWolf => &[],
+            | Microarchitecture::Bonnell => &[],
         }
     }
 
     /// Returns whether an event that needs an extra register is precise on every counter that counts it: load latency,
-    /// FRONTEND_RETIRED (event files, columns `PEBS` and `PEBScounters`). The tables of constraints have no precise
-    /// counters for events with a second register.
+    /// FRONTEND_RETIRED, MEM_LOAD_L2_MISS_RETIRED (event files, columns `PEBS` and `PEBScounters`). The tables of
+    /// constraints have no precise counters for events with a second register.
     pub(super) fn is_precise_with_extra(self, event: u8, umask: u8) -> bool {
         let is_it = |row: &&ExtraEvent| (row.event, row.umask) == (event, umask);
         self.extra_events(false).iter().find(is_it).is_some_and(|row| match row.register {
             ExtraRegister::LoadLatency => true,
             ExtraRegister::FrontEnd => row.event == FRONTEND_RETIRED,
-            ExtraRegister::OffcoreResponse0 | ExtraRegister::OffcoreResponse1 => false,
+            _ => self == Microarchitecture::CoyoteCove && row.event == MEM_LOAD_L2_MISS_RETIRED,
         })
     }
 }
@@ -194,12 +235,14 @@ impl Emon {
         self.capabilities.extra_events().iter().find(|event| event.is(select))
     }
 
-    /// Returns the entry of the same event with the other off-core response register.
+    /// Returns the entry of the same event with the other response register. The two of off-core responses can differ
+    /// in the event number.
     fn other_event(self, event: &ExtraEvent) -> Option<&'static ExtraEvent> {
-        let is_other = |other: &&ExtraEvent| {
-            other.register != event.register && other.register.selector() == event.register.selector()
-        };
-        self.capabilities.extra_events().iter().find(is_other)
+        let wanted = event.register.other()?;
+        let has_register = |other: &&ExtraEvent| other.register == wanted;
+        let mut others = self.capabilities.extra_events().iter().filter(has_register);
+        let first = others.clone().next();
+        others.find(|other| other.event == event.event).or(first)
     }
 
     /// Returns whether the processor counts the event that `select` selects with this extra register, or without one.
@@ -248,7 +291,7 @@ impl Emon {
         self.extra_event(select).map(|row| row.register)
     }
 
-    /// Returns the select register with the event of the other off-core response register.
+    /// Returns the select register with the event of the other response register.
     // Never inlined: it would cost the deepest path of the handler more stack.
     #[cold]
     #[inline(never)]
