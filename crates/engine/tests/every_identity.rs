@@ -223,5 +223,5 @@ fn architectural_pebs_is_refused_without_an_access_of_the_registers_that_it_lack
         engine.shut_down();
         tried += 1;
     }
-    assert_eq!(tried, 7);
+    assert_eq!(tried, 8);
 }

@@ -14,7 +14,7 @@ const K8: Selects = [0x76, 0xC0, 0xC2, 0xC3, 0x077D, 0x077E, 0];
 const ZEN: Selects = [0x76, 0xC0, 0xC2, 0xC3, 0xFF60, 0x0964, 0];
 const ZEN4: Selects = [0x76, 0xC0, 0xC2, 0xC3, 0xFF60, 0x0964, 0x1_0000_0120];
 
-const GENERATIONS: [(&str, Selects); 34] = [
+const GENERATIONS: [(&str, Selects); 35] = [
     ("p6-coppermine", P6),
     ("p6-dothan", P6),
     ("yonah-t2400", ARCHITECTURAL),
@@ -33,6 +33,7 @@ const GENERATIONS: [(&str, Selects); 34] = [
     ("lunar-lake-288v", ARCHITECTURAL),
     ("panther-lake-355", ARCHITECTURAL),
     ("nova-lake-derived", ARCHITECTURAL),
+    ("diamond-rapids-derived", ARCHITECTURAL),
     ("atom-d425", ARCHITECTURAL),
     ("bay-trail-z3745", ARCHITECTURAL),
     ("knights-landing-7210", ARCHITECTURAL),

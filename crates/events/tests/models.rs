@@ -39,7 +39,7 @@ impl Cpuid for Core {
 fn every_model_has_tables_and_each_table_is_of_one_microarchitecture() {
     let mut of_table: BTreeMap<&str, BTreeSet<u8>> = BTreeMap::new();
     let mut without_file = Vec::new();
-    for (family, model) in [6, 18].into_iter().flat_map(|family| (0..=u8::MAX).map(move |model| (family, model))) {
+    for (family, model) in [6, 18, 19].into_iter().flat_map(|family| (0..=u8::MAX).map(move |model| (family, model))) {
         let tables = core_tables(Identity { vendor: Vendor::Intel, family, model, stepping: 4 });
         let processor = IntelProcessor::of_model(family, model);
         assert!(tables.is_empty() || processor.is_some(), "family {family}, model {model:#04x}");

@@ -47,6 +47,7 @@ fn facilities_are_those_of_the_processor() {
         ("panther-lake-355", None, None, of(Err(MissingFeature::UnknownFormat(15)), 4, CougarCove)),
         ("panther-lake-355-efficient", None, Some(4), of(Err(MissingFeature::UnknownFormat(15)), 4, Darkmont)),
         ("nova-lake-derived", None, Some(0), of(Err(MissingFeature::UnknownFormat(15)), 4, CoyoteCove)),
+        ("diamond-rapids-derived", None, None, of(Err(MissingFeature::UnknownFormat(15)), 4, CoyoteCove)),
         ("zen4-7700x", None, None, Err(MissingFeature::NotIntel)),
         ("hygon-c86-7185", None, None, Err(MissingFeature::NotIntel)),
         ("firecracker-cascade-lake", None, None, Err(MissingFeature::NoDebugStore)),
@@ -90,6 +91,7 @@ fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
         (6, "CC D5 E5", M::CougarCove, M::Darkmont),
         (6, "DD", M::Darkmont, M::Darkmont),
         (18, "01 03", M::CoyoteCove, M::ArcticWolf),
+        (19, "01", M::CoyoteCove, M::CoyoteCove),
     ];
     let of = |signature: u32, core: Option<u32>| {
         let dump = cpuid_dumps::find("alder-lake-12900k").unwrap().cpuid();
@@ -106,7 +108,7 @@ fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
     };
     let mut found = 0;
     for model in 0..=0xFF_u32 {
-        for family in [6_u16, 15, 18] {
+        for family in [6_u16, 15, 18, 19] {
             let base = if family == 6 { 6 << 8 } else { 15 << 8 | u32::from(family - 15) << 20 };
             let signature = (model & 0xF0) << 12 | base | (model & 0xF) << 4 | 2;
             let has = |list: &str| list.split(' ').any(|number| number == format!("{model:02X}"));
@@ -119,7 +121,7 @@ fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
             }
         }
     }
-    assert_eq!(found, 82);
+    assert_eq!(found, 83);
     let low_power = of(0xC0650, Some(0x20 << 24 | 2));
     assert_eq!(low_power, M::Crestmont, "the low-power cores of Arrow Lake H");
 }

@@ -62,6 +62,7 @@ fn an_event_is_refused_by_its_register_and_its_value() {
         ("nehalem-920", extra(0xBB, 0x01, Selector::OffcoreResponse, 0x101), Support::NoExtraRegister),
         ("zen4-7700x", offcore(READS), Support::NoExtraRegister),
         ("nova-lake-derived", plain(0x2A, 0x01), Support::NeedsExtraRegister),
+        ("diamond-rapids-derived", plain(0x2A, 0x01), Support::NeedsExtraRegister),
         ("nova-lake-derived", plain(0xD6, 0x08), Support::NeedsExtraRegister),
         ("nova-lake-derived", plain(0xC6, 0x03), Support::NeedsExtraRegister),
         ("nova-lake-derived", off_module(0, READS), Support::ReservedExtraBits),

@@ -42,6 +42,8 @@ pub enum IntelProcessor {
     PantherLake,
     /// A hybrid.
     NovaLake,
+    /// A server with Panther Cove.
+    DiamondRapids,
     Bonnell,
     /// Also Airmont.
     Silvermont,
@@ -62,7 +64,8 @@ impl IntelProcessor {
     ///
     /// # References
     /// SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"; Intel's event files, `mapfile.csv`. Model
-    /// D7H, Bartlett Lake: Linux, arch/x86/include/asm/intel-family.h, `INTEL_BARTLETTLAKE`.
+    /// D7H, Bartlett Lake: Linux, arch/x86/include/asm/intel-family.h, `INTEL_BARTLETTLAKE`; family 13H: the same file,
+    /// `INTEL_DIAMONDRAPIDS_X`.
     #[must_use]
     pub const fn of(signature: Signature) -> Option<Self> {
         Self::of_model(signature.family(), signature.model())
@@ -95,6 +98,7 @@ impl IntelProcessor {
             (6, 0xC5) => Self::ArrowLakeH,
             (6, 0xCC | 0xD5 | 0xE5) => Self::PantherLake,
             (18, 0x01 | 0x03) => Self::NovaLake,
+            (19, 0x01) => Self::DiamondRapids,
             (6, 0x1C | 0x26 | 0x27 | 0x35 | 0x36) => Self::Bonnell,
             (6, 0x37 | 0x4A | 0x4C | 0x4D | 0x5A | 0x5D) => Self::Silvermont,
             (6, 0x57 | 0x85) => Self::KnightsLanding,

@@ -326,6 +326,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     made_up!("clearwater-forest-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
     made_up_hybrid!("nova-lake-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3), "nova-lake-derived-efficient"),
     made_up!("nova-lake-derived-efficient", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
+    made_up!("diamond-rapids-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
     made_up!("zen6-venice-derived", amd(6, ZEN6, SIX_BY_V2)),
     made_up!("intel-hyperv-masked", default(MASKED)),
     made_up!("intel-kvm-hyperv", emon(4, 48, ALL, BLINDED).and_fixed(3).behind_the_hal()),

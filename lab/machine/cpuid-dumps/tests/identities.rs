@@ -348,6 +348,7 @@ const PEBS: &[(&str, u64)] = &[
     ("clearwater-forest-derived", 0x3F00),
     ("nova-lake-derived", 0xBF00),
     ("nova-lake-derived-efficient", 0x3F00),
+    ("diamond-rapids-derived", 0xBF00),
     // Core 2: format 0 sets no bit.
     ("core2-6420", 0),
 ];

@@ -27,6 +27,7 @@ pub enum Microarchitecture {
     GoldenCove = 11,
     LionCove = 12,
     CougarCove = 13,
+    /// Also Panther Cove (Linux commit c847a208f43b: both have the same events and constraints).
     CoyoteCove = 14,
     Bonnell = 15,
     /// Also Airmont.
@@ -122,6 +123,7 @@ impl Microarchitecture {
             },
             Some(P::PantherLake) => either(Self::CougarCove, Self::Darkmont),
             Some(P::NovaLake) => either(Self::CoyoteCove, Self::ArcticWolf),
+            Some(P::DiamondRapids) => Self::CoyoteCove,
             Some(P::Bonnell) => Self::Bonnell,
             Some(P::Silvermont) => Self::Silvermont,
             Some(P::KnightsLanding) => Self::KnightsLanding,

@@ -105,7 +105,7 @@ impl Features {
         // `IA32_MISC_ENABLE` exists from the Pentium M on; earlier P6 processors do not have it.
         let (misc_enable, branch_bits) = match (byte(signature, 11, 8), byte(signature, 27, 20)) {
             (0xF, 0) => (true, Some(FAMILY_15)),
-            // Family 18, Nova Lake, continues family 6.
+            // Families 18 and 19, Nova Lake and Diamond Rapids, continue family 6.
             (0xF, _) => (true, Some(FAMILY_6)),
             (6, _) => (matches!(model, 0x09 | 0x0D..), Some(FAMILY_6)),
             _ => (false, None),
