@@ -14,8 +14,8 @@ use terminal::format::{counted, grouped};
 use user_error::exit::Exit;
 use user_error::{Error, UserError};
 
-/// Number of things that were left out of which text tells the places.
-const MAX_SKIPPED: usize = 20;
+/// Number of causes of a warning of which text tells the places.
+const MAX_CAUSES: usize = 20;
 
 /// A folder cannot be imported.
 #[derive(Debug, ThisError)]
@@ -49,6 +49,9 @@ pub struct Contents {
     /// What was left out because it is malformed, with its file, its line and the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<String>,
+    /// Columns of events that are not known, for each file. The events are imported without them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown_columns: Vec<String>,
 }
 
 impl Document for Contents {
@@ -63,6 +66,7 @@ impl Contents {
             metrics: imported.map_or(0, Imported::metrics),
             cache: cache.map(|path| path.display().to_string()),
             skipped: imported.map(|imported| imported.skipped.clone()).unwrap_or_default(),
+            unknown_columns: imported.map(|imported| imported.unknown_columns.clone()).unwrap_or_default(),
         }
     }
 
@@ -84,7 +88,7 @@ pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {
         EventsAction::Import { folder, format } => {
             let imported = read(folder).map_err(|cause| CannotImport { folder: folder.clone(), cause })?;
             let stored = context.cache.store(&imported)?;
-            for line in notes(&stored).into_iter().chain(skipped(&imported)) {
+            for line in notes(&stored).into_iter().chain(skipped(&imported)).chain(unknown_columns(&imported)) {
                 context.warn(&line)?;
             }
             let contents = Contents::of(Some(&imported), Some(&stored.path));
@@ -113,12 +117,22 @@ pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {
 
 /// Returns what was left out.
 fn skipped(imported: &Imported) -> Option<String> {
-    let all = &imported.skipped;
-    let rest = all.len().saturating_sub(MAX_SKIPPED);
-    let mut lines: Vec<String> = all.iter().take(MAX_SKIPPED).map(|one| format!("  because: {one}")).collect();
+    let number = counted(imported.skipped.len() as u64, "malformed part");
+    warning(&format!("{number} left out"), &imported.skipped)
+}
+
+/// Returns the columns that are not known.
+fn unknown_columns(imported: &Imported) -> Option<String> {
+    let what = "events were imported without columns that are not known, and may count something else";
+    warning(what, &imported.unknown_columns)
+}
+
+/// Returns a warning with its first causes; `None` without any.
+fn warning(what: &str, causes: &[String]) -> Option<String> {
+    let rest = causes.len().saturating_sub(MAX_CAUSES);
+    let mut lines: Vec<String> = causes.iter().take(MAX_CAUSES).map(|one| format!("  because: {one}")).collect();
     lines.extend((rest > 0).then(|| format!("  and {} more; --json has all", grouped(rest as u64))));
-    let number = counted(all.len() as u64, "malformed part");
-    (!all.is_empty()).then(|| format!("warning: {number} left out\n{}", lines.join("\n")))
+    (!causes.is_empty()).then(|| format!("warning: {what}\n{}", lines.join("\n")))
 }
 
 /// Returns what the user did not ask for.

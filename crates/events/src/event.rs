@@ -99,6 +99,23 @@ pub struct Register {
     pub umask: u16,
 }
 
+impl Register {
+    /// Returns the registers of lists in which makers have them, the first encoding first: the n-th event and unit mask
+    /// are for the n-th register, and a list with one is for all. A list of encodings that is longer than that of
+    /// registers begins with the encoding of MSR_OFFCORE_RSP_0.
+    #[must_use]
+    pub fn of_lists(msrs: &[u16], events: &[u16], umasks: &[u16]) -> Vec<Self> {
+        const MSR_OFFCORE_RSP_0: u16 = 0x1A6;
+        let is_longer = events.len().max(umasks.len()) > msrs.len();
+        let pick = |list: &[u16], index| list.get(index).or(list.first()).copied().unwrap_or_default();
+        let register = |(index, msr): (usize, &u16)| {
+            let index = if is_longer { usize::from(msr.saturating_sub(MSR_OFFCORE_RSP_0)) } else { index };
+            Self { msr: *msr, event: pick(events, index), umask: pick(umasks, index) }
+        };
+        msrs.iter().enumerate().map(register).collect()
+    }
+}
+
 /// A second register that an event needs: the off-core response, the latency of loads, or the front end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventExtra {

@@ -8,7 +8,7 @@ mod entry;
 mod metrics;
 mod pattern;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -81,6 +81,9 @@ pub struct Imported {
     /// What was left out because it is malformed, each with its file, its line and the reason. It is not stored.
     #[serde(skip)]
     pub skipped: Vec<String>,
+    /// Columns of events that are not known, for each file. Their events are imported without them. It is not stored.
+    #[serde(skip)]
+    pub unknown_columns: Vec<String>,
 }
 
 /// A file of events or metrics, with the processors that it is for.
@@ -155,7 +158,7 @@ struct MapRow {
 pub fn read(folder: &Path) -> Result<Imported, ImportError> {
     let map_path = folder.join(MAP);
     let map = text(&map_path)?;
-    let mut problems = Vec::new();
+    let (mut problems, mut unknown_columns) = (Vec::new(), Vec::new());
     let rows = rows(&map, &map_path, &mut problems);
     // Linux has four columns.
     let is_first_match = map.lines().next().is_some_and(|header| header.split(',').count() <= 4);
@@ -166,7 +169,7 @@ pub fn read(folder: &Path) -> Result<Imported, ImportError> {
                 if files.len() == MAX_FILES {
                     return Err(ImportError::TooLarge { path: map_path });
                 }
-                files.insert(name.clone(), parse(&path, &name, row, &mut problems)?);
+                files.insert(name.clone(), parse(&path, &name, row, &mut problems, &mut unknown_columns)?);
             }
             for file in files.get_mut(&name).into_iter().flatten() {
                 file.processors.push(row.processor.clone());
@@ -185,7 +188,7 @@ pub fn read(folder: &Path) -> Result<Imported, ImportError> {
         problems.push(problem);
     }
     let skipped = problems.iter().map(ToString::to_string).collect();
-    let imported = Imported { format: FORMAT, is_first_match, files, skipped };
+    let imported = Imported { format: FORMAT, is_first_match, files, skipped, unknown_columns };
     let is_empty = imported.events() + imported.metrics() == 0;
     problems.into_iter().next().filter(|_| is_empty).map_or(Ok(imported), Err)
 }
@@ -277,7 +280,8 @@ fn text(path: &Path) -> Result<String, ImportError> {
     })
 }
 
-/// Parses a file: the events of each core type, and the metrics. What is malformed becomes a problem.
+/// Parses a file: the events of each core type, and the metrics. What is malformed becomes a problem, and columns that
+/// are not known a line of `unknown_columns`.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -286,6 +290,7 @@ fn parse(
     name: &str,
     row: &MapRow,
     problems: &mut Vec<ImportError>,
+    unknown_columns: &mut Vec<String>,
 ) -> Result<Vec<ImportedFile>, ImportError> {
     let text = match text(path) {
         Err(problem @ ImportError::Invalid { .. }) => {
@@ -313,6 +318,7 @@ fn parse(
         }
     };
     let mut by_type: BTreeMap<u32, ImportedFile> = BTreeMap::new();
+    let mut unknown: BTreeSet<&str> = BTreeSet::new();
     for value in list {
         let title = |key: &str| value.get(key).and_then(Value::as_str);
         let core_type = match title("Unit") {
@@ -346,10 +352,15 @@ fn parse(
             problems.push(invalid(1, what));
             continue;
         };
+        unknown.extend(entry::unknown_columns(value));
         match entry::parse(value) {
             Ok(parsed) => file.events.push(parsed),
             Err(what) => problems.push(invalid(line_of(&text, event), format!("{}: {what}", event.escape_default()))),
         }
+    }
+    if !unknown.is_empty() {
+        let columns: Vec<String> = unknown.iter().map(|column| column.escape_default().to_string()).collect();
+        unknown_columns.push(format!("{}: {}", path.display(), columns.join(", ")));
     }
     Ok(by_type.into_values().collect())
 }

@@ -187,6 +187,62 @@ fn the_equality_of_a_counter_mask_has_two_keys() {
 }
 
 #[test]
+fn a_restriction_says_which_unit_mask_and_counter_a_register_has() {
+    let event = |name: &str, more: &str| {
+        format!(
+            r#"{{ "EventName": "{name}", "EventCode": "0xD6", "UMask": "0x01,0x02", "Counter": "2,3", "PEBScounters": "2,3",
+                 "Precise": "1", "MSRIndex": "0x3E0,0x3E1", "MSRValue": "0x1", "CounterType": "PGMABLE", {more} }}"#
+        )
+    };
+    let events = [
+        event("NONE", r#""ProgrammingRestriction": "None", "Filter": "", "PortMask": "0x00""#),
+        event("UMASK", r#""ProgrammingRestriction": "MSRIndex-UMask""#),
+        event("COUNTER", r#""ProgrammingRestriction": "MSRIndex-UMask-Counter""#),
+        // Two encodings and one register: that of the second.
+        event("SECOND", r#""ProgrammingRestriction": "None""#).replace("0x3E0,0x3E1", "0x1A7"),
+        event("NEW", r#""ProgrammingRestriction": "MSRIndex-Counter""#),
+        event("FREE", r#""CounterType": "FREERUN""#),
+        event("FILTER", r#""Filter": "edge=1""#),
+    ];
+    let imported =
+        imported(&[("mapfile.csv", PERFMON_MAP), ("SKL/events/skylake_core.json", &format!("[{}]", events.join(",")))])
+            .unwrap();
+    assert_eq!(
+        rows(&imported, SKYLAKE, None),
+        [
+            "NONE,D6,01|02,0,0,0,0,0,C,1,C,3E0|3E1,1,0,0,,0",
+            "UMASK,D6,01|02,0,0,0,0,0,C,1,C,3E0|3E1,1,0,0,,0",
+            "COUNTER,D6,01,0,0,0,0,0,4,1,4,3E0,1,0,0,,0",
+            "SECOND,D6,02,0,0,0,0,0,C,1,C,1A7,1,0,0,,0",
+        ]
+    );
+    for (index, what) in [
+        "NEW: ProgrammingRestriction is \"MSRIndex-Counter\"",
+        "FREE: CounterType is \"FREERUN\"",
+        "FILTER: Filter is \"edge=1\", which cores do not have",
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert!(imported.skipped[index].ends_with(what), "{:?}", imported.skipped);
+    }
+    assert_eq!((imported.skipped.len(), imported.unknown_columns.len()), (3, 0));
+}
+
+#[test]
+fn columns_that_are_not_known_are_told_once_for_each_file() {
+    let events = r#"[
+        { "EventName": "A", "EventCode": "0x1", "Zone": "3", "Errata": "X" },
+        { "EventName": "B", "EventCode": "0x2", "Zone": "3", "Area\u001b": "0" },
+        { "EventName": "C", "EventCode": "0x3", "Unit": "iMC", "Channel": "1" }
+    ]"#;
+    let imported = imported(&[("mapfile.csv", PERFMON_MAP), ("SKL/events/skylake_core.json", events)]).unwrap();
+    assert_eq!((imported.events(), imported.skipped.len(), imported.unknown_columns.len()), (2, 0, 1));
+    let line = &imported.unknown_columns[0];
+    assert!(line.ends_with("skylake_core.json: Area\\u{1b}, Zone"), "{line}");
+}
+
+#[test]
 fn every_damaged_file_has_a_position() {
     let event = |from: &str, to: &str| SKYLAKE_CORE.replacen(from, to, 1);
     let deep = format!("{{\"Events\": {}1{}}}", "[".repeat(5_000), "]".repeat(5_000));

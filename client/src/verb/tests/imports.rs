@@ -156,6 +156,18 @@ fn a_malformed_file_is_left_out_and_told_with_its_place() {
 }
 
 #[test]
+fn columns_that_are_not_known_are_told() {
+    let place = PerfmonFolder::new();
+    assert!(!place.import().err.contains("not known"), "the usual ones are known");
+    place.write("SKL/events/skylake_core.json", r#"[{ "EventName": "A", "EventCode": "0x1", "Zone": "3" }]"#);
+    let run = place.import();
+    assert!(
+        run.outcome.is_ok() && run.err.contains("warning: events were imported without columns that are not known")
+    );
+    assert!(run.err.contains("skylake_core.json: Zone\n"), "{}", run.err);
+}
+
+#[test]
 fn a_damaged_cache_is_reported_with_what_to_do() {
     let place = PerfmonFolder::new();
     place.import().outcome.unwrap();

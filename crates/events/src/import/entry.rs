@@ -9,6 +9,74 @@ use crate::row;
 /// Maximum length of a description, in characters.
 const MAX_TEXT: usize = 10_000;
 
+/// The columns that [`parse`] reads, and those that change neither what an event counts nor on which counters.
+const KNOWN: [&str; 38] = [
+    "AnyThread",
+    "BriefDescription",
+    "Counter",
+    "CounterMask",
+    "CounterType",
+    "Deprecated",
+    "EdgeDetect",
+    "Equal",
+    "EqualityMask",
+    "EventCode",
+    "EventName",
+    "Invert",
+    "MSRIndex",
+    "MSRValue",
+    "PEBS",
+    "PEBScounters",
+    "Precise",
+    "ProgrammingRestriction",
+    "PublicDescription",
+    "SampleAfterValue",
+    "TakenAlone",
+    "UMask",
+    "UMaskExt",
+    "Unit",
+    // Which data a record has, and when it is written.
+    "CollectPEBSRecord",
+    "Data_LA",
+    "L1_Hit_Indication",
+    "PDIR_COUNTER",
+    "PDISTCounter",
+    "PRECISE_STORE",
+    // The counters that one thread of a core has more without the other.
+    "CounterHTOff",
+    // Kinds of events; `MSRIndex` has their registers.
+    "ELLC",
+    "Errata",
+    "Experimental",
+    "Offcore",
+    "Offmodule",
+    "PerPkg",
+    "Speculative",
+];
+
+/// Columns of Linux that select something in other units than cores.
+const OF_OTHER_UNITS: [&str; 12] = [
+    "ConfigCode",
+    "EnAllCores",
+    "EnAllSlices",
+    "EventidCode",
+    "ExtSel",
+    "FCMask",
+    "Filter",
+    "NodeType",
+    "PortMask",
+    "RdWrMask",
+    "SliceId",
+    "ThreadMask",
+];
+
+/// Iterates over the columns of an event that are not known.
+pub fn unknown_columns(value: &Value) -> impl Iterator<Item = &str> {
+    let columns = value.as_object().into_iter().flatten().map(|(column, _)| column.as_str());
+    let is_known = |column: &&str| KNOWN.contains(column) || OF_OTHER_UNITS.contains(column);
+    columns.filter(move |column| !is_known(column))
+}
+
 /// An event with its descriptions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedEvent {
@@ -51,6 +119,20 @@ pub fn parse(value: &Value) -> Result<ImportedEvent, String> {
         let word = |number: u64| u16::try_from(number).map_err(|_| format!("{key} is {number:#x}"));
         numbers(key)?.into_iter().map(word).collect()
     };
+    for column in OF_OTHER_UNITS {
+        if !matches!(text(column)?, "" | "0" | "0x0" | "0x00") {
+            return Err(format!("{column} is \"{}\", which cores do not have", shortened(text(column)?)));
+        }
+    }
+    if !matches!(text("CounterType")?, "" | "PGMABLE" | "FIXED") {
+        return Err(format!("CounterType is \"{}\"", shortened(text("CounterType")?)));
+    }
+    // The n-th unit mask is for the n-th register, and, with the last one, on the n-th counter alone.
+    let is_by_counter = match text("ProgrammingRestriction")? {
+        "" | "None" | "MSRIndex-UMask" => false,
+        "MSRIndex-UMask-Counter" => true,
+        other => return Err(format!("ProgrammingRestriction is \"{}\"", shortened(other))),
+    };
     let name = text("EventName")?;
     if !row::is_name(name) {
         return Err("the name has other characters than letters, digits and _.-:=".to_owned());
@@ -68,15 +150,10 @@ pub fn parse(value: &Value) -> Result<ImportedEvent, String> {
     }
     let first = |list: &[u16]| list.first().copied().unwrap_or_default();
     let msrs: Vec<u16> = words("MSRIndex")?.into_iter().filter(|msr| *msr != 0).collect();
-    let registers: Vec<Register> = msrs
-        .iter()
-        .enumerate()
-        .map(|(index, msr)| Register {
-            msr: *msr,
-            event: events.get(index).copied().unwrap_or_else(|| first(&events)),
-            umask: umasks.get(index).copied().unwrap_or_else(|| first(&umasks)),
-        })
-        .collect();
+    let mut registers = Register::of_lists(&msrs, &events, &umasks);
+    if is_by_counter {
+        registers.truncate(1);
+    }
     let flag = |key: &str| -> Result<bool, String> {
         match one(key)? {
             0 => Ok(false),
@@ -90,13 +167,16 @@ pub fn parse(value: &Value) -> Result<ImportedEvent, String> {
         2 => Precision::OnlyPrecise,
         other => return Err(format!("PEBS is {other}")),
     };
-    let counters = counters("Counter", text("Counter")?)?;
-    let recording = self::counters("PEBScounters", text("PEBScounters")?)?;
+    let counters_of = |key: &str| {
+        let list = text(key)?;
+        counters(key, if is_by_counter { list.split(',').next().unwrap_or_default() } else { list })
+    };
+    let (counters, recording) = (counters_of("Counter")?, counters_of("PEBScounters")?);
     let event = Event {
         name: name.to_owned(),
         encoding: Encoding {
-            event: first(&events),
-            umask: first(&umasks),
+            event: registers.first().map_or(first(&events), |register| register.event),
+            umask: registers.first().map_or(first(&umasks), |register| register.umask),
             cmask: u8::try_from(one("CounterMask")?).map_err(|_| "CounterMask is above 255".to_owned())?,
             inv: flag("Invert")?,
             edge: flag("EdgeDetect")?,

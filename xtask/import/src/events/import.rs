@@ -41,9 +41,6 @@ HygonGenuine,18,00,FF,FFFF,00,00,amd_fam17h_zen1
 /// `INTEL_BARTLETTLAKE`), whose events are those of Alder Lake.
 const INTEL_MORE: &str = "GenuineIntel,6,D7,D7,FFFF,00,00,alderlake_goldencove\n";
 
-/// First off-core response register: the i-th encoding of an event is for the register behind it.
-const FIRST_OFFCORE: u16 = 0x1A6;
-
 /// The metrics of fixed counter 3: level 1, then level 2. The unit mask of the first.
 const METRICS: [&str; 8] = [
     "RETIRING",
@@ -127,11 +124,17 @@ pub struct FileEvent {
     event_name: String,
     errata: Option<String>,
     brief_description: Option<String>,
+    programming_restriction: Option<String>,
 }
 
 /// Returns the events of a table from its file of perfmon.
 pub fn known(events: &[Event], json: &str) -> Result<Vec<FileEvent>> {
     let file: EventFile = serde_json::from_str(json)?;
+    for FileEvent { event_name, programming_restriction, .. } in &file.events {
+        // What the tables have of registers does not say more.
+        let restriction = programming_restriction.as_deref().unwrap_or("None");
+        ensure!(matches!(restriction, "None" | "MSRIndex-UMask"), "{event_name} has the restriction {restriction}");
+    }
     let is_known = |one: &FileEvent| events.iter().any(|event| event.name == one.event_name);
     Ok(file.events.into_iter().filter(is_known).collect())
 }
@@ -236,21 +239,15 @@ fn intel(fields: [&str; 15]) -> Result<Event> {
         (_, "") => Counters { general_mask: counters.general_mask & 0xF, ..Counters::NONE },
         (_, mask) => wide_counters(mask)?,
     };
-    let pick = |list: &[u16], index: usize| list.get(index).or(list.first()).copied().context("an empty list");
-    let register = |(index, msr): (usize, &u16)| {
-        // A list of encodings that is longer than that of registers begins with the first register.
-        let is_longer = events.len().max(umasks.len()) > msrs.len();
-        let index = if is_longer { usize::from(msr.saturating_sub(FIRST_OFFCORE)) } else { index };
-        Ok(Register { msr: *msr, event: pick(&events, index)?, umask: pick(&umasks, index)? })
-    };
-    let registers: Vec<Register> = msrs.iter().enumerate().map(register).collect::<Result<_>>()?;
+    let first_of = |list: &[u16]| list.first().copied().context("an empty list");
+    let registers = Register::of_lists(&msrs, &events, &umasks);
     let first = registers.first().copied();
     let extra = if registers.is_empty() { None } else { Some(EventExtra { registers, value: hexadecimal(value)? }) };
     let event = Event {
         name: name.to_owned(),
         encoding: Encoding {
-            event: first.map_or(pick(&events, 0), |first| Ok(first.event))?,
-            umask: first.map_or(pick(&umasks, 0), |first| Ok(first.umask))?,
+            event: first.map_or_else(|| first_of(&events), |first| Ok(first.event))?,
+            umask: first.map_or_else(|| first_of(&umasks), |first| Ok(first.umask))?,
             cmask: cmask.parse()?,
             inv: flag(inv)?,
             edge: flag(edge)?,
