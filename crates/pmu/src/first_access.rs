@@ -7,7 +7,8 @@
 //!
 //! Hypervisors also check values: they fault for bits that they do not support, or drop them (intel/pcm, pull request
 //! 142; Linux, arch/x86/kvm/pmu.c). So the values that are written later are written here first, zero among them,
-//! without the bits that let a counter count, then read back, and replaced by what was found. What was found is written
+//! without the bits that let a counter count, then read back, and replaced by what was found. Counters that CPUID
+//! [hides](crate::interface::emon::hides_counters) are the exception: they have to count. What was found is written
 //! back before any other value, because nothing could restore a register that faults for what it contains. Where a
 //! value faults or is not kept, the processor does without the feature that needs it, if it can. What is read back is
 //! what [later comparisons](crate::ProfileInterface::compare) expect.
@@ -22,6 +23,7 @@ use core::fmt;
 pub(crate) use results::FirstAccesses;
 
 use crate::cpu::{Cpuid, Msr};
+use crate::known_loop;
 
 /// #GP(0), raised by a guarded access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,9 @@ pub trait GuardedCpu: Cpuid {
     /// # Errors
     /// The access faulted.
     fn try_rdpmc(&self, index: u32) -> Result<u64, GeneralProtection>;
+
+    /// Executes the [known loop](crate::known_loop).
+    fn run_loop(&self, iterations: u32);
 }
 
 /// Kind of an access. The protocol uses these numbers.
@@ -204,6 +209,19 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
         self.cpu
     }
 
+    /// [`Phase::Write`] executes the [known loop](known_loop).
+    pub fn run_loop(&self) {
+        if self.writes() {
+            self.cpu.run_loop(known_loop::ITERATIONS);
+        }
+    }
+
+    /// Returns whether this is [`Phase::Write`].
+    #[must_use]
+    pub const fn writes(&self) -> bool {
+        matches!(self.phase, Phase::Write)
+    }
+
     /// Reads a register that is only read.
     ///
     /// # Errors
@@ -308,7 +326,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault.
-    pub fn counter(&self, index: u32) -> Result<(), Fault> {
-        self.noted(Access::Counter, index, self.cpu.try_rdpmc(index)).map(|_| ())
+    pub fn counter(&self, index: u32) -> Result<u64, Fault> {
+        self.noted(Access::Counter, index, self.cpu.try_rdpmc(index))
     }
 }

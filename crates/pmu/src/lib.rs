@@ -44,6 +44,7 @@ pub mod hal;
 pub mod hypervisor;
 pub mod interface;
 pub mod interval;
+pub mod known_loop;
 pub mod lvt_pmi;
 mod per_cpu;
 pub mod placement;

@@ -30,7 +30,7 @@ use protocol::Mode;
 use wdk_sys::ntddk::{PsGetCurrentProcessId, PsGetCurrentThreadId};
 
 pub use current::current_processor;
-pub use processor::{Processor, with_current};
+pub use processor::{Processor, known_loop, with_current};
 pub use trap_frame::TrapFrame;
 use waker::wake_reader;
 

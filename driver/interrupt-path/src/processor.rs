@@ -30,6 +30,14 @@ impl Processor {
     }
 }
 
+/// Executes the known loop: a decrement and a branch that is taken while the result is not zero.
+pub fn known_loop(iterations: u32) {
+    // SAFETY: the loop changes a register and the flags, and ends when the register is zero
+    unsafe {
+        asm!("2:", "dec ecx", "jnz 2b", inout("ecx") iterations.max(1) => _, options(nomem, nostack));
+    }
+}
+
 /// Runs `work` with the token of the current processor.
 ///
 /// # Safety
@@ -85,10 +93,7 @@ impl Cpu for Processor {
     }
 
     fn run_loop(&self, iterations: u32) {
-        // SAFETY: the loop changes a register and the flags, and ends when the register is zero
-        unsafe {
-            asm!("2:", "dec ecx", "jnz 2b", inout("ecx") iterations.max(1) => _, options(nomem, nostack));
-        }
+        known_loop(iterations);
     }
 
     #[inline]

@@ -11,7 +11,7 @@ use core::arch::global_asm;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-use interrupt_path::current_processor;
+use interrupt_path::{current_processor, known_loop};
 use pmu::first_access::GeneralProtection;
 use pmu::{Cpuid, GuardedCpu, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
@@ -115,8 +115,8 @@ impl GuardedCpu for PinnedProcessor {
     }
 
     fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), GeneralProtection> {
-        // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, `pmu` writes back what it
-        // read or writes zero where that has no effect, and a fault is handled
+        // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, or that the core has by its
+        // model; `pmu` writes back what it read or writes zero where that has no effect, and a fault is handled
         let done = unsafe { halprof_try_wrmsr(msr.address(), value) };
         if done == 1 { Ok(()) } else { Err(GeneralProtection) }
     }
@@ -130,5 +130,9 @@ impl GuardedCpu for PinnedProcessor {
         }
         // SAFETY: the function has written the value, because it returned 1
         Ok(unsafe { value.assume_init() })
+    }
+
+    fn run_loop(&self, iterations: u32) {
+        known_loop(iterations);
     }
 }

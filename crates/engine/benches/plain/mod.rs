@@ -123,6 +123,8 @@ impl GuardedCpu for PlainCpu {
     fn try_rdpmc(&self, index: u32) -> Result<u64, GeneralProtection> {
         Ok(self.rdpmc(index))
     }
+
+    fn run_loop(&self, _iterations: u32) {}
 }
 
 impl Platform for &Plain {

@@ -137,6 +137,8 @@ impl GuardedCpu for MemoryCpu {
     fn try_rdpmc(&self, index: u32) -> Result<u64, GeneralProtection> {
         Ok(self.rdpmc(index))
     }
+
+    fn run_loop(&self, _iterations: u32) {}
 }
 
 /// A processor, and its lock, which code at PROFILE_LEVEL holds.

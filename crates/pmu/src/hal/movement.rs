@@ -16,12 +16,9 @@ use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::first_access::{FirstAccess, GuardedCpu};
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Interface, ProfileInterface};
+use crate::known_loop::{ITERATIONS, LEAST_INSTRUCTIONS};
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, CounterSet, CounterState, CpuCounters, RawSlot, Tried};
-
-/// Iterations of the loop. Its 8,192 instructions are many more than those between the starts and the readings of the
-/// counters, and take a few microseconds at HIGH_LEVEL, less than the accesses to the registers in a guest.
-const ITERATIONS: u32 = 4096;
 
 /// How much a counter counted of the known loop. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,8 +89,7 @@ impl Known {
         const WIDEST: u64 = 16;
         let times = ITERATIONS as u64;
         match self {
-            // A sixteenth less, because some errata lose events.
-            Self::Instructions => 2 * times - times / 8,
+            Self::Instructions => LEAST_INSTRUCTIONS,
             Self::Branches => times - times / 16,
             Self::Cycles => 2 * times / WIDEST,
             // Its clock may be slow.

@@ -416,6 +416,10 @@ impl GuardedCpu for ModelCpu {
         let outcome = self.attempted("try_rdpmc", |model| model.rdpmc(index));
         self.guarded(Access::Counter, index, outcome)
     }
+
+    fn run_loop(&self, iterations: u32) {
+        Cpu::run_loop(self, iterations);
+    }
 }
 
 impl Cpu for ModelCpu {
