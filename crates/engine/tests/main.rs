@@ -10,6 +10,7 @@ mod extra;
 mod first_access;
 mod flops;
 mod group;
+mod hidden;
 mod hybrid;
 mod hypervisors;
 mod machine;

@@ -143,7 +143,7 @@ fn the_state_is_8_bytes_per_counter_per_processor_in_one_allocation() {
         ("zen3-5950x", 6),
         ("zen5-9800x3d", 6),
         ("intel-v1", 4),
-        ("alder-lake-12900k", 9),
+        ("alder-lake-12900k", 20),
         ("intel-no-leaf-a", 0),
     ] {
         for processors in [1, 2, 64, 2_048] {

@@ -9,6 +9,7 @@ mod debug_store;
 mod errata;
 mod first_accesses;
 mod foreign;
+mod hidden;
 mod hygon;
 mod identities;
 mod information;

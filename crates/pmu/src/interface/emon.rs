@@ -21,6 +21,7 @@ mod extra;
 mod first_access;
 mod fixed;
 mod freeze;
+mod hidden;
 mod microarchitecture;
 mod perf_metrics;
 mod precise;
@@ -41,6 +42,7 @@ use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{Active, CounterRegisters, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
 pub use capabilities::{PmuCapabilities, has_architectural_pebs};
+pub use hidden::hides_counters;
 pub use microarchitecture::Microarchitecture;
 pub use perf_metrics::UnitCounts;
 pub(crate) use perf_metrics::is_metric;

@@ -32,7 +32,7 @@ pub(crate) fn has(leaves: &Dump) -> bool {
 
 /// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE,
 /// FREEZE_WHILE_SMM from Nehalem on, full-width writes from Ivy Bridge and Silvermont on (Linux commit 069e0c3c4058),
-/// and the metrics of P cores from Ice Lake on. All other bits are 0. The result is 0 if CPUID reports no such register
+/// and the metrics of P cores from Ice Lake on, except where they are hidden. All other bits are 0. The result is 0 if CPUID reports no such register
 /// (PDCM) or no Debug Store.
 pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
@@ -50,7 +50,8 @@ pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
         (FREEZE_WHILE_SMM, format >= 1),
         (FULL_WIDTH_WRITES, format >= 2 || is_ivy_bridge),
         (PEBS_BASELINE, matches!(format, 4..=6)),
-        (PERF_METRICS, format >= 4 && fixed_counter_3),
+        // Always clear on Meteor Lake (Linux, arch/x86/events/intel/core.c, `intel_pmu_broken_perf_cap`).
+        (PERF_METRICS, format >= 4 && fixed_counter_3 && !matches!(model, 0xAA | 0xAC)),
     ];
     format << 8 | flags.iter().filter(|(_, has)| *has).map(|(flag, _)| flag).sum::<u64>()
 }
@@ -62,7 +63,20 @@ pub(crate) fn metrics(leaves: &Dump) -> Option<u8> {
     let model = signature >> 12 & 0xF0 | signature >> 4 & 0xF;
     let has_level_1_alone =
         signature >> 8 & 0xF == 6 && matches!(model, 0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7);
-    (perf_capabilities(leaves) & PERF_METRICS != 0).then_some(if has_level_1_alone { 4 } else { 8 })
+    let has_metrics = perf_capabilities(leaves) & PERF_METRICS != 0 || hides_counters(leaves);
+    has_metrics.then_some(if has_level_1_alone { 4 } else { 8 })
+}
+
+/// Returns whether this is a P core of Alder Lake, Raptor Lake or Meteor Lake beside E cores, without a hypervisor: leaf
+/// 0AH reports the counters that both kinds of cores have, and the core has those of a Golden Cove.
+pub(crate) fn hides_counters(leaves: &Dump) -> bool {
+    let [signature, _, features, _] = leaves.cpuid(1, 0);
+    let model = signature >> 12 & 0xF0 | signature >> 4 & 0xF;
+    signature >> 8 & 0xF == 6
+        && matches!(model, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0xAA | 0xAC | 0xB5)
+        && leaves.cpuid(7, 0)[3] >> 15 & 1 == 1
+        && leaves.cpuid(0x1A, 0)[0] >> 24 == 0x40
+        && features >> 31 == 0
 }
 
 /// Returns whether leaf 23H has the subleaves of architectural PEBS, EAX\[5:4\].

@@ -138,6 +138,12 @@ impl CpuIdentity {
         debug_store::metrics(self.cpuid())
     }
 
+    /// Returns whether the processor has counters that CPUID may not report.
+    #[must_use]
+    pub fn hides_counters(&self) -> bool {
+        debug_store::hides_counters(self.cpuid())
+    }
+
     /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE, FREEZE_WHILE_SMM, full-width writes and
     /// metrics. All other bits are 0.
     #[must_use]

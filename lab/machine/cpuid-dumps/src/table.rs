@@ -8,6 +8,7 @@ const ALL: &[u64] = &[2, 6, 10, 11, 19, 25, 26, 27, 28, 29, 30, 31];
 
 const CLEAR: &str = "EBX bits 0 to 6 are clear within the length";
 const BY_LEAF_23: &str = "leaf 0x23.1 has the counters; EBX of leaf 0xA clears the events of the sources";
+const HIDDEN: &str = "a P core beside E cores: leaf 0xA reports six counters that both have, and hides two";
 const MASKED: &str = "a Microsoft hypervisor masks the counters: 40000003:EDX[2] is clear";
 
 const BLINDED: &str = "KVM with Hyper-V enlightenments: 40000003:EDX[2] is clear, and 40000100 has KVM's name";
@@ -142,7 +143,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     real!("cascade-lake-8269c", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     real!("ice-lake-1065g7", emon(8, 48, ALL, CLEAR).and_fixed(3)),
     real!("tiger-lake-1135g7", emon(8, 48, ALL, CLEAR).and_fixed(3)),
-    real!("alder-lake-12900k", emon(6, 48, ALL, CLEAR).and_fixed(3)),
+    real!("alder-lake-12900k", emon(8, 48, ALL, HIDDEN).and_fixed(3)),
     real!("sapphire-rapids-2475x", emon(8, 48, ALL, CLEAR).and_fixed(3)),
     real!("arrow-lake-245k", emon(10, 48, ALL, BY_LEAF_23).and_fixed(3)),
     real!("hyperv-root-6300u", default(MASKED)),
@@ -245,9 +246,9 @@ pub static IDENTITIES: &[CpuIdentity] = &[
         "lakefield-l16g7-efficient",
         emon(4, 48, &[2, 6, 10, 11, 19, 25, 26, 28, 29, 30, 31], "leaf 0xA: EBX bit 2 is set").and_fixed(3)
     ),
-    hybrid!("alder-lake-p-12900h", emon(6, 48, ALL, CLEAR).and_fixed(3), "alder-lake-p-12900h-efficient"),
+    hybrid!("alder-lake-p-12900h", emon(8, 48, ALL, HIDDEN).and_fixed(3), "alder-lake-p-12900h-efficient"),
     real!("alder-lake-p-12900h-efficient", emon(6, 48, ALL, CLEAR).and_fixed(3)),
-    hybrid!("raptor-lake-p-13900h", emon(6, 48, ALL, CLEAR).and_fixed(3), "raptor-lake-p-13900h-efficient"),
+    hybrid!("raptor-lake-p-13900h", emon(8, 48, ALL, HIDDEN).and_fixed(3), "raptor-lake-p-13900h-efficient"),
     real!("raptor-lake-p-13900h-efficient", emon(6, 48, ALL, CLEAR).and_fixed(3)),
     real!("raptor-lake-e-6315p", emon(8, 48, ALL, CLEAR).and_fixed(3)),
     real!("bartlett-lake-273pqe", emon(8, 48, ALL, CLEAR).and_fixed(3)),

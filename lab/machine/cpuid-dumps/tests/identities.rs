@@ -137,6 +137,8 @@ fn the_outcome_of_emon_agrees_with_leaf_a() {
             (general, fixed)
         };
         assert_eq!(identity.expected.fixed, u8::try_from(fixed).unwrap(), "{}", identity.name);
+        // Beside E cores, leaf 0xA reports what both kinds of cores have.
+        let general = if identity.hides_counters() { general.max(8) } else { general };
         // The microcode uses a counter with TSX_FORCE_ABORT.
         let taken = u8::from(dump.cpuid(7, 0)[3] >> 13 & 1 == 1);
         let counters = general - taken + identity.expected.fixed;
@@ -322,7 +324,7 @@ const PEBS: &[(&str, u64)] = &[
     ("raptor-lake-p-13900h", 0x7400),
     ("raptor-lake-p-13900h-efficient", 0x7400),
     ("raptor-lake-e-6315p", 0xF400),
-    ("meteor-lake-155h", 0xF400),
+    ("meteor-lake-155h", 0x7400),
     ("meteor-lake-155h-efficient", 0x7400),
     ("arrow-lake-u-265u", 0xF400),
     ("arrow-lake-u-265u-efficient", 0x7400),

@@ -62,7 +62,8 @@ impl Movements {
 }
 
 /// Returns how often an event occurs in a loop of two instructions, a decrement and a branch that is taken while the
-/// result is not zero. An iteration takes a cycle, and the reference clock has a tenth of the frequency.
+/// result is not zero. An iteration takes a cycle, and the reference clock has a tenth of the frequency. The two
+/// instructions take one of six slots, and the others wait.
 pub(crate) fn events_of_loop(
     cpuid: &dyn Fn(u32, u32) -> [u32; 4],
     iterations: u32,
@@ -76,6 +77,11 @@ pub(crate) fn events_of_loop(
         one if one == Selected::event(0xC0, 0) => 2 * times,
         one if one == Selected::event(branches, 0) || one == Selected::event(cycles, 0) => times,
         one if one == Selected::event(0x3C, 1) && cycles == 0x3C => times / 10,
+        // Slots, those that retire, and those that wait for the back end (event files, `TOPDOWN.SLOTS` and
+        // `PERF_METRICS`).
+        one if one == Selected::event(0xA4, 1) => 6 * times,
+        one if one == Selected::event(0x00, 0x80) => times,
+        one if one == Selected::event(0x00, 0x83) => 5 * times,
         _ => 0,
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     interrupt_mode::InterruptMode,
     ledger::Ledger,
     movement::{Movement, Movements},
-    pmu::{Pmu, Running},
+    pmu::{Pmu, Running, hides_counters},
     select::Selected,
 };
 use std::collections::BTreeSet;
@@ -227,6 +227,12 @@ impl Processor {
     #[must_use]
     pub fn architectural_event(&self, index: u8) -> Option<Selected> {
         architectural::event(index).filter(|_| identity::reports_architectural_event(&self.cpuid, index))
+    }
+
+    /// Returns whether the processor has counters that CPUID may not report.
+    #[must_use]
+    pub fn hides_counters(&self) -> bool {
+        hides_counters(&*self.cpuid)
     }
 
     /// Executes RDMSR at CPL 0.

@@ -8,6 +8,7 @@ mod debug_store;
 mod errata;
 mod extra;
 mod freeze;
+mod hidden;
 mod interrupt_modes;
 mod merged;
 mod metrics;

@@ -76,8 +76,8 @@ pub struct SimMachine {
     tracing: Tracing,
 }
 
-/// Returns the number of general counters of an Intel processor by leaves 0AH and 23H, which its fixed counters follow.
-/// Returns `None` if the processor has no such leaf.
+/// Returns the number of general counters of an Intel processor by leaves 0AH and 23H, which its fixed counters follow,
+/// with those that CPUID hides. Returns `None` if the processor has no such leaf.
 fn general_before_fixed(model: &Processor) -> Option<u8> {
     let [last, vendor, ..] = model.cpuid(0, 0);
     let [_, of_leaf_a, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
@@ -87,12 +87,16 @@ fn general_before_fixed(model: &Processor) -> Option<u8> {
     // The microcode has counter 3 with TSX_FORCE_ABORT, CPUID.(7,0):EDX[13]; with four counters it is the last one.
     let is_last_taken = model.cpuid(7, 0)[3] >> 13 & 1 == 1 && of_leaf_a == 4;
     let general = if has_leaf_23 { of_leaf_23 } else { of_leaf_a - u8::from(is_last_taken) };
+    let general = if model.hides_counters() { general.max(HIDDEN_GENERAL) } else { general };
     (vendor.to_le_bytes() == *b"Genu" && last >= 0xA).then_some(general.min(MAX_GENERAL))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// General counters of a P core beside E cores.
+const HIDDEN_GENERAL: u8 = 8;
 
 /// Only IA32_PMC0 to IA32_PMC9 have MSR addresses.
 const MAX_GENERAL: u8 = 10;

@@ -115,12 +115,19 @@ impl PmuCapabilities {
     /// CTR_Frz of the status.
     const FREEZE: u64 = GlobalStatus::new().with_ctr_frz(true).into_bits();
 
-    /// Reads the CPUID leaves of the current processor; without leaf 0xA it has no counters.
+    /// Reads the CPUID leaves of the current processor, and adds the counters that they may [hide](super::hidden);
+    /// without leaf 0xA it has no counters.
     ///
     /// # IRQL
     /// Any.
     #[must_use]
     pub fn of(cpu: &impl Cpuid) -> Self {
+        Self::reported(cpu).with_hidden(cpu)
+    }
+
+    /// As [`of`](Self::of), without the hidden counters.
+    #[must_use]
+    pub fn reported(cpu: &impl Cpuid) -> Self {
         if cpu.cpuid(leaf::VENDOR, 0).eax < leaf::ARCHITECTURAL_PERFMON {
             return Self::new();
         }
@@ -147,7 +154,7 @@ impl PmuCapabilities {
             .with_slots_of(cpu)
     }
 
-    /// Adds fixed counter 3, if it has all its bits, and the processor can have metrics of it.
+    /// Adds fixed counter 3, if CPUID reports it.
     fn with_slots_of(self, cpu: &impl Cpuid) -> Self {
         let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
         let (edx, ecx) = (LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx));
@@ -156,8 +163,13 @@ impl PmuCapabilities {
             Some(_) => cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 1).ebx.into(),
             None => state::mask(edx.fixed()) | u64::from(ecx.fixed_counters()),
         };
-        let has_counter = self.has_global_control() && self.fixed_width() == SLOTS_WIDTH && fixed >> MAX_FIXED & 1 == 1;
-        self.with_slots(has_counter && self.has_capabilities() && self.microarchitecture().metrics() > 0)
+        self.with_slots(fixed >> MAX_FIXED & 1 == 1 && self.can_have_slots())
+    }
+
+    /// Returns whether fixed counter 3 would have all its bits, and the metrics.
+    pub(super) const fn can_have_slots(self) -> bool {
+        let has_bits = self.has_global_control() && self.fixed_width() == SLOTS_WIDTH;
+        has_bits && self.has_capabilities() && self.microarchitecture().metrics() > 0
     }
 
     /// Applies the workarounds that concern counters.
@@ -183,7 +195,7 @@ impl PmuCapabilities {
     }
 
     /// Sets the general counters by their bitmap; those without an address are ignored.
-    const fn with_general_counters(self, bitmap: u64) -> Self {
+    pub(super) const fn with_general_counters(self, bitmap: u64) -> Self {
         let general = (bitmap & 0x3FF) as u16;
         let count = u16::BITS - general.leading_zeros();
         self.with_general(general).with_count((count & 0xF) as u8)

@@ -4,7 +4,7 @@ use x86_defs::intel::perfmon::{GLOBAL_FIXED_SHIFT, PerfCapabilities};
 
 use super::{
     Emon, IA32_FIXED_CTR_CTRL, IA32_PERF_CAPABILITIES, IA32_PERF_GLOBAL_CTRL, IA32_PERF_GLOBAL_OVF_CTRL,
-    IA32_PERF_GLOBAL_STATUS, fixed, freeze, reset,
+    IA32_PERF_GLOBAL_STATUS, fixed, freeze, hidden, reset,
 };
 use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
 use crate::interface::unmanaged::Counters;
@@ -18,13 +18,15 @@ impl Emon {
 
     /// Accesses every register for the first time. Returns the interface with the capabilities that only
     /// IA32_PERF_CAPABILITIES reports, without counters that the global registers do not let through, and without
-    /// other features whose bits the registers do not take.
+    /// other features whose bits the registers do not take, and without [hidden](super::hidden) counters that do not
+    /// count.
     pub(in crate::interface) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
-        let (mut examined, mut has_metrics) = (self, false);
+        let (mut examined, mut has_metrics, mut hides_metrics) = (self, false, false);
         if self.capabilities.has_capabilities() {
             let found = PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?);
             examined = self.examined_by(found);
-            has_metrics = found.perf_metrics_available();
+            hides_metrics = hidden::hides_metrics(first.cpuid(), found);
+            has_metrics = found.perf_metrics_available() || hides_metrics;
         }
         if !examined.has_global_control() {
             examined.access_bank(first)?;
@@ -32,11 +34,13 @@ impl Emon {
         }
         let accessed = first.trying(IA32_PERF_GLOBAL_CTRL, |found| {
             first.write(IA32_PERF_GLOBAL_CTRL, found & !self.capabilities.own())?;
-            examined.access_bank(first)?;
-            let accessed = examined.access_fixed(first, has_metrics)?;
+            examined.without(examined.hidden(first.cpuid())).access_bank(first)?;
+            let answering = examined.access_hidden(first);
+            let accessed = answering.access_fixed(first, has_metrics)?;
             first.read(IA32_PERF_GLOBAL_STATUS)?;
             let accessed = accessed.access_reset(first)?;
-            Ok(accessed.access_control(first, found, has_metrics))
+            let others = found & !self.capabilities.own();
+            Ok(accessed.access_control(first, others, has_metrics).prove_hidden(first, others, hides_metrics))
         })?;
         // The reset of the errata runs on every general counter, and without it counters count half.
         let cannot_reset = self.capabilities.needs_reset() && accessed.general() != self.general();
@@ -130,11 +134,11 @@ impl Emon {
         }
     }
 
-    /// Lets all counters through IA32_PERF_GLOBAL_CTRL, which contained `found`; none of them is enabled. Returns the
-    /// interface without those that the register does not let through.
-    fn access_control(self, first: &FirstAccess<'_, impl GuardedCpu>, found: u64, has_metrics: bool) -> Self {
+    /// Lets all counters through IA32_PERF_GLOBAL_CTRL beside its bits outside the interface, `others`; none of them is
+    /// enabled. Returns the interface without those that the register does not let through.
+    fn access_control(self, first: &FirstAccess<'_, impl GuardedCpu>, others: u64, has_metrics: bool) -> Self {
         let (own, unit) = (self.capabilities.own(), if has_metrics { self.unit_bits() } else { 0 });
-        let taken = first.taken(IA32_PERF_GLOBAL_CTRL, found & !own, own | unit);
+        let taken = first.taken(IA32_PERF_GLOBAL_CTRL, others, own | unit);
         let capabilities = self.capabilities.without(own & !taken);
         Self { capabilities: if taken & unit == unit { capabilities } else { capabilities.with_slots(false) } }
     }

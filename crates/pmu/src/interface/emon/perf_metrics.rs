@@ -21,7 +21,8 @@ use x86_defs::intel::perfmon::{self, FixedControl, GlobalCtrl, PerfCapabilities}
 
 use super::capabilities::{MAX_FIXED, PmuCapabilities};
 use super::{
-    Emon, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_CAPABILITIES, IA32_PERF_GLOBAL_CTRL, Microarchitecture, fixed,
+    Emon, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_CAPABILITIES, IA32_PERF_GLOBAL_CTRL, Microarchitecture,
+    fixed, hides_counters,
 };
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
@@ -31,24 +32,24 @@ use crate::placement::Wanted;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{CounterSet, CounterState, CpuCounters, PerCpuPmu};
 
-const MSR_PERF_METRICS: Msr = Msr::new(perfmon::MSR_PERF_METRICS);
+pub(super) const MSR_PERF_METRICS: Msr = Msr::new(perfmon::MSR_PERF_METRICS);
 
 /// Number of the fixed counter of slots.
-const SLOTS: u8 = 3;
+pub(super) const SLOTS: u8 = 3;
 
 const _: () = assert!(SLOTS == MAX_FIXED, "the unit follows the fixed counters of the interface");
 
 /// RDPMC index of fixed counter 3.
-const RDPMC_SLOTS: u32 = perfmon::RDPMC_FIXED | SLOTS as u32;
+pub(super) const RDPMC_SLOTS: u32 = perfmon::RDPMC_FIXED | SLOTS as u32;
 
 /// What lets the unit count in IA32_PERF_GLOBAL_CTRL.
-const GLOBAL: u64 = GlobalCtrl::new().with_fixed(1 << SLOTS).with_perf_metrics(true).into_bits();
+pub(super) const GLOBAL: u64 = GlobalCtrl::new().with_fixed(1 << SLOTS).with_perf_metrics(true).into_bits();
 
 /// The field of fixed counter 3 in IA32_FIXED_CTR_CTRL.
-const FIELD: u64 = FixedControl::ALL.to_register(SLOTS);
+pub(super) const FIELD: u64 = FixedControl::ALL.to_register(SLOTS);
 
 /// Both modes in that field.
-const MODES: u64 = FixedControl::new().with_os(true).with_usr(true).to_register(SLOTS);
+pub(super) const MODES: u64 = FixedControl::new().with_os(true).with_usr(true).to_register(SLOTS);
 
 /// Intel's pseudo-encodings: event 0, with unit mask 04H for slots and from 80H on for the metrics (event files,
 /// TOPDOWN.SLOTS; Linux, arch/x86/events/perf_event.h, `INTEL_TD_METRIC_RETIRING`).
@@ -187,7 +188,7 @@ impl Emon {
             return Ok(self);
         }
         let found = PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?);
-        if !found.perf_metrics_available() {
+        if !found.perf_metrics_available() && !hides_counters(first.cpuid()) {
             return Ok(Self { capabilities: self.capabilities.with_slots(false) });
         }
         let slots = IA32_FIXED_CTR0.at(SLOTS);

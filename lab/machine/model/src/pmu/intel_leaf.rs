@@ -27,6 +27,8 @@ pub(crate) struct IntelLeaf {
     pub(crate) fixed_width: u32,
     /// `IA32_PERF_CAPABILITIES`, if it exists.
     pub(crate) perf_capabilities: Option<u64>,
+    /// The processor has counters that CPUID does not report.
+    hides_counters: bool,
     pub(crate) features: Features,
 }
 
@@ -97,6 +99,21 @@ fn is_sunny_cove(signature: u32) -> bool {
     byte(signature, 11, 8) == 6 && matches!(model, 0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7)
 }
 
+/// Returns whether this is a P core of Alder Lake, Raptor Lake or Meteor Lake beside E cores, without a hypervisor. CPUID
+/// reports what both kinds of cores have, and `PERF_METRICS_AVAILABLE` is clear on some; the core has eight general
+/// counters, fixed counter 3 and its metrics (Linux, arch/x86/events/intel/core.c, `intel_pmu_init` and
+/// `intel_pmu_broken_perf_cap`).
+pub(crate) fn hides_counters(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> bool {
+    let ([last, ..], [signature, _, features, _]) = (cpuid(0, 0), cpuid(1, 0));
+    let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
+    let is_hybrid = last >= 0x1A && bit(u64::from(cpuid(7, 0)[3]), 15);
+    byte(signature, 11, 8) == 6
+        && matches!(model, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0xAA | 0xAC | 0xB5)
+        && is_hybrid
+        && byte(cpuid(0x1A, 0)[0], 31, 24) == 0x40
+        && !bit(u64::from(features), 31)
+}
+
 impl IntelLeaf {
     /// Reads the enumeration. Returns `None` if the processor reports no architectural PMU.
     pub(crate) fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64) -> Option<Self> {
@@ -142,6 +159,8 @@ impl IntelLeaf {
             Some([_, bitmap, ..]) if fixed_width > 0 => u64::from(bitmap),
             _ => fixed,
         };
+        let hides_counters = hides_counters(cpuid);
+        let (general, fixed) = if hides_counters { (general.max(8), fixed | 1 << 3) } else { (general, fixed) };
         Some(Self {
             version,
             general: if general_width == 0 { 0 } else { general.min(MAX_GENERAL) },
@@ -149,6 +168,7 @@ impl IntelLeaf {
             fixed: fixed & ones(MAX_FIXED),
             fixed_width,
             perf_capabilities: pdcm.then_some(perf_capabilities),
+            hides_counters,
             features: Features::read(cpuid, leaf_23),
         })
     }
@@ -169,7 +189,7 @@ impl IntelLeaf {
 
     /// Returns whether fixed counter 3 has performance metrics.
     pub(crate) fn perf_metrics(&self) -> bool {
-        self.has_capability(PERF_METRICS) && bit(self.fixed, 3)
+        (self.has_capability(PERF_METRICS) || self.hides_counters) && bit(self.fixed, 3)
     }
 
     /// Returns whether the `AnyThread` bits of the control registers exist.
