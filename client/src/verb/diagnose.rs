@@ -10,6 +10,7 @@ use halprof::text::support;
 use halprof::text::unavailable::Unavailable;
 use pmu::core_type::is_hybrid;
 use pmu::hal::SourceInformation;
+use pmu::interface::emon::PmuCapabilities;
 use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 use x86_defs::cpuid::leaf;
@@ -96,6 +97,9 @@ pub struct Diagnosis {
     /// Errata and traits of the processor that the driver works around.
     workarounds: Vec<AppliedWorkaround>,
     sources: Vec<SourceDiagnosis>,
+    /// Number of the counters that CPUID hides.
+    #[serde(skip)]
+    hidden: u32,
     /// What is said of a model that this version does not know.
     #[serde(skip)]
     unknown_model: Option<&'static str>,
@@ -134,6 +138,7 @@ impl Diagnosis {
             width: interface.width(),
             workarounds: workarounds::all(hal.boot.workarounds),
             sources: hal.source_list().map(SourceDiagnosis::from).collect(),
+            hidden: (PmuCapabilities::of(cpu).general() ^ PmuCapabilities::reported(cpu).general()).count_ones(),
             unknown_model: unknown_model(selection.interface as u32, cpu.cpuid(leaf::FEATURES, 0).eax),
         })
     }
@@ -193,6 +198,10 @@ fn rows(diagnosis: &Diagnosis) -> String {
     ];
     if let Some(leaf) = &diagnosis.leaf_23 {
         rows.push(("CPUID leaf 0x23", leaf_23(leaf)));
+    }
+    if diagnosis.hidden > 0 {
+        let hidden = diagnosis.hidden;
+        rows.push(("Not in CPUID", format!("{hidden} of them, and slots; the driver tries these before it uses them")));
     }
     if let Some(core_type) = diagnosis.core_type.filter(|_| diagnosis.hybrid) {
         rows.push(("Core type", format!("{core_type}; the machine also has processors of the other type")));

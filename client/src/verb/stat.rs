@@ -147,6 +147,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
                 requested.clone_from(&own);
                 return Ok(true);
             }
+            let before = requested.clone();
             let of_metrics = requested.get(own.len()..).unwrap_or_default();
             let mut is_known = refused.add(refusal, of_metrics);
             while let Some(index) = own.iter().position(|event| !args.strict && concerns(refusal, event)) {
@@ -157,7 +158,8 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
             }
             requested.clone_from(&own);
             printer.metrics = Metrics::new(&args.metrics, requested, &processors, &refused, &connection, system)?;
-            Ok(is_known)
+            // There are fewer counters than before if the start has shown that some do not work.
+            Ok(is_known || *requested != before)
         })?;
         let sources = connection.sources()?;
         printer.groups = requested.iter().map(|event| event.group).collect();

@@ -436,7 +436,7 @@ type Cores = (Option<pmu::CoreType>, Option<CoreTable>, u32, u32);
 /// Returns the kinds of cores that the machine has.
 fn cores(identity: Identity, connection: &Driver) -> Result<Vec<Cores>, Error> {
     let tables = vendor_event::tables(Some(identity), None);
-    let core_types = connection.core_types()?;
+    let core_types = connection.request_core_types()?;
     if core_types.is_empty() {
         let info = connection.info()?;
         let general = info.least_counters.saturating_sub(info.fixed_counters);

@@ -166,8 +166,17 @@ impl Driver {
         if let Some(core_types) = self.core_types.get() {
             return Ok(core_types);
         }
+        let core_types = self.request_core_types()?;
+        Ok(self.core_types.get_or_init(|| core_types))
+    }
+
+    /// As [`core_types`](Self::core_types), requested again: the first session may show that some counters do not work.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn request_core_types(&self) -> Result<Vec<CoreTypeInfo>, Error> {
         let records = self.list::<CoreTypeRecord>(Code::ListCoreTypes, &[])?;
-        Ok(self.core_types.get_or_init(|| records.iter().map(CoreTypeInfo::from).collect()))
+        Ok(records.iter().map(CoreTypeInfo::from).collect())
     }
 
     /// Returns why the machine has no counters; `None` if it has some. It is requested once.
