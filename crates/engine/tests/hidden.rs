@@ -37,6 +37,9 @@ fn occurrences(selected: Selected) -> u64 {
     }
 }
 
+/// Makes a processor unkind.
+type Change = fn(&mut Processor);
+
 struct Scene {
     machine: &'static SimMachine,
     engine: Engine<&'static SimMachine>,
@@ -47,7 +50,9 @@ impl Scene {
     /// Creates a machine with two P cores and two E cores, of which the P cores are changed.
     fn new(name: &str, change: impl Fn(&mut Processor)) -> Self {
         let machine: &SimMachine = Box::leak(Box::new(SimMachine::named(name, 4).without_time_between_accesses()));
-        [0, 2].into_iter().for_each(|number| change(&mut machine.processor(number).model()));
+        for number in [0, 2] {
+            change(&mut machine.processor(number).model());
+        }
         let mut engine = Engine::new(machine, [0; 4]).unwrap();
         let client = Client::open(&mut engine, 1, 10);
         Self { machine, engine, client }
@@ -102,7 +107,7 @@ fn eight_general_events_and_the_metrics_are_counted_at_once_on_p_cores() {
 /// What the trials have shown is known to the second plan of the first start.
 #[test]
 fn a_machine_without_the_general_counters_has_six_from_the_first_start_on() {
-    let changes: [(&str, fn(&mut Processor)); 3] = [
+    let changes: [(&str, Change); 3] = [
         ("they fault", |model| {
             model.set_faulting([0x18C, 0x18D, 0xC7, 0xC8, 0x4C7, 0x4C8].into_iter().flat_map(FaultingAccess::without));
         }),
@@ -111,7 +116,8 @@ fn a_machine_without_the_general_counters_has_six_from_the_first_start_on() {
             model.set_quirks([Quirk::Faults { register: 0x38F, bits: 0xC0 }]);
         }),
         ("they stand still", |model| {
-            [6, 7].into_iter().for_each(|one| model.set_movement(CounterId::General(one), Movement::None));
+            model.set_movement(CounterId::General(6), Movement::None);
+            model.set_movement(CounterId::General(7), Movement::None);
         }),
     ];
     for (what, change) in changes {
@@ -143,7 +149,7 @@ fn each_processor_is_tried() {
 
 #[test]
 fn a_machine_without_slots_refuses_them_from_the_first_start_on() {
-    let changes: [(&str, fn(&mut Processor)); 3] = [
+    let changes: [(&str, Change); 3] = [
         ("the counter faults", |model| model.set_faulting(FaultingAccess::without(0x30C))),
         ("the metrics fault", |model| model.set_faulting(FaultingAccess::without(0x329))),
         ("the counter stands still", |model| model.set_movement(CounterId::Fixed(3), Movement::None)),

@@ -1,5 +1,7 @@
 //! Counters of P cores that CPUID hides: two general counters, fixed counter 3 and its metrics.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::ops::Range;
 
 use model::{CounterId, FaultingAccess, Movement, Processor, Quirk};

@@ -32,6 +32,7 @@ mod groups;
 #[cfg(not(windows))]
 mod guarded;
 #[cfg(not(windows))]
+mod hidden;
 mod hybrid;
 #[cfg(not(windows))]
 mod identities;

@@ -76,5 +76,5 @@ fn the_known_loop_has_slots() {
     cpu.run_loop(600);
     assert_eq!(cpu.rdmsr(FIXED_CTR3), Ok(3600));
     // A sixth retires, and the rest waits for the back end: in units of 1/255.
-    assert_eq!(cpu.rdmsr(PERF_METRICS), Ok(213 << 24 | 43));
+    assert_eq!(cpu.rdmsr(PERF_METRICS), Ok(0xD500_002B));
 }
