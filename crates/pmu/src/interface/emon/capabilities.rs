@@ -115,7 +115,7 @@ impl PmuCapabilities {
     /// CTR_Frz of the status.
     const FREEZE: u64 = GlobalStatus::new().with_ctr_frz(true).into_bits();
 
-    /// Reads the CPUID leaves of the current processor, and adds the counters that they may [hide](super::hidden);
+    /// Reads the CPUID leaves of the current processor, and adds the counters that they may [hide](super::hides_counters);
     /// without leaf 0xA it has no counters.
     ///
     /// # IRQL

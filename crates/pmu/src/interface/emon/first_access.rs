@@ -18,7 +18,7 @@ impl Emon {
 
     /// Accesses every register for the first time. Returns the interface with the capabilities that only
     /// IA32_PERF_CAPABILITIES reports, without counters that the global registers do not let through, and without
-    /// other features whose bits the registers do not take, and without [hidden](super::hidden) counters that do not
+    /// other features whose bits the registers do not take, and without [hidden] counters that do not
     /// count.
     pub(in crate::interface) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
         let (mut examined, mut has_metrics, mut hides_metrics) = (self, false, false);
