@@ -32,8 +32,8 @@ pub(crate) fn has(leaves: &Dump) -> bool {
 
 /// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE,
 /// FREEZE_WHILE_SMM from Nehalem on, full-width writes from Ivy Bridge and Silvermont on (Linux commit 069e0c3c4058),
-/// and the metrics of P cores from Ice Lake on, except where they are hidden. All other bits are 0. The result is 0 if CPUID reports no such register
-/// (PDCM) or no Debug Store.
+/// and the metrics of P cores from Ice Lake on, except where they are hidden. All other bits are 0. The result is 0 if
+/// CPUID reports no such register (PDCM) or no Debug Store.
 pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
     let has_register = features >> 15 & 1 == 1;
@@ -67,8 +67,8 @@ pub(crate) fn metrics(leaves: &Dump) -> Option<u8> {
     has_metrics.then_some(if has_level_1_alone { 4 } else { 8 })
 }
 
-/// Returns whether this is a P core of Alder Lake, Raptor Lake or Meteor Lake beside E cores, without a hypervisor: leaf
-/// 0AH reports the counters that both kinds of cores have, and the core has those of a Golden Cove.
+/// Returns whether this is a P core of Alder Lake, Raptor Lake or Meteor Lake beside E cores, without a hypervisor.
+/// Leaf 0AH reports the counters that both kinds of cores have, and the core has those of a Golden Cove.
 pub(crate) fn hides_counters(leaves: &Dump) -> bool {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
     let model = signature >> 12 & 0xF0 | signature >> 4 & 0xF;

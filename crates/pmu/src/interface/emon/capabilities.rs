@@ -9,8 +9,10 @@ use x86_defs::cpuid::{
 use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
 use super::Microarchitecture;
+use crate::core_type::{self, CoreType};
 use crate::cpu::Cpuid;
 use crate::errata::workarounds::{Action, Workarounds};
+use crate::hypervisor::Hypervisor;
 use crate::state;
 
 /// Maximum number of general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last with addresses (SDM Vol. 4,
@@ -26,6 +28,9 @@ const LEAST_WIDTH: u8 = 32;
 
 /// Width of fixed counter 3 (SDM Vol. 3B, "Performance Metrics").
 const SLOTS_WIDTH: u8 = 48;
+
+/// The general counters of a P core that [hides](hides_counters) some.
+const HIDDEN_GENERAL: u64 = 0xFF;
 
 /// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers,
 /// and bit 59 that of CTR_Frz in the status.
@@ -115,8 +120,8 @@ impl PmuCapabilities {
     /// CTR_Frz of the status.
     const FREEZE: u64 = GlobalStatus::new().with_ctr_frz(true).into_bits();
 
-    /// Reads the CPUID leaves of the current processor, and adds the counters that they may [hide](super::hides_counters);
-    /// without leaf 0xA it has no counters.
+    /// Reads the CPUID leaves of the current processor, and adds the counters that they may [hide](hides_counters).
+    /// Without leaf 0xA it has no counters.
     ///
     /// # IRQL
     /// Any.
@@ -154,6 +159,15 @@ impl PmuCapabilities {
             .with_slots_of(cpu)
     }
 
+    /// Adds the counters that CPUID may hide.
+    fn with_hidden(self, cpu: &impl Cpuid) -> Self {
+        if self.count() == 0 || !hides_counters(cpu) {
+            return self;
+        }
+        let slots = self.slots() || self.can_have_slots();
+        self.with_general_counters(u64::from(self.general()) | HIDDEN_GENERAL).with_slots(slots)
+    }
+
     /// Adds fixed counter 3, if CPUID reports it.
     fn with_slots_of(self, cpu: &impl Cpuid) -> Self {
         let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
@@ -167,7 +181,7 @@ impl PmuCapabilities {
     }
 
     /// Returns whether fixed counter 3 would have all its bits, and the metrics.
-    pub(super) const fn can_have_slots(self) -> bool {
+    const fn can_have_slots(self) -> bool {
         let has_bits = self.has_global_control() && self.fixed_width() == SLOTS_WIDTH;
         has_bits && self.has_capabilities() && self.microarchitecture().metrics() > 0
     }
@@ -195,7 +209,7 @@ impl PmuCapabilities {
     }
 
     /// Sets the general counters by their bitmap; those without an address are ignored.
-    pub(super) const fn with_general_counters(self, bitmap: u64) -> Self {
+    const fn with_general_counters(self, bitmap: u64) -> Self {
         let general = (bitmap & 0x3FF) as u16;
         let count = u16::BITS - general.leading_zeros();
         self.with_general(general).with_count((count & 0xF) as u8)
@@ -310,6 +324,18 @@ impl PmuCapabilities {
     pub const fn lacks(self, bit: u8) -> bool {
         self.absent() >> (bit & 7) & 1 == 1
     }
+}
+
+/// Returns whether CPUID may hide counters of the current processor.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
+pub fn hides_counters(cpu: &impl Cpuid) -> bool {
+    let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
+    matches!(IntelProcessor::of(signature), Some(IntelProcessor::AlderLake | IntelProcessor::MeteorLake))
+        && core_type::is_hybrid(cpu)
+        && CoreType::of(cpu) == Some(CoreType::Core)
+        && Hypervisor::of(cpu) == Hypervisor::None
 }
 
 /// Returns whether the current processor is a server of Sandy Bridge or Ivy Bridge (Linux, `intel_pmu_init`).

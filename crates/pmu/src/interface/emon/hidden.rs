@@ -1,8 +1,8 @@
 //! Counters of P cores that CPUID hides.
 //!
 //! On Alder Lake, Raptor Lake and Meteor Lake, leaf 0xA reports the counters that both kinds of cores have, and
-//! PERF_METRICS_AVAILABLE may be clear. The P cores have eight general counters, fixed counter 3 and its metrics all the
-//! same (Linux, arch/x86/events/intel/core.c, `intel_pmu_init` and `intel_pmu_broken_perf_cap`). Some machines report
+//! PERF_METRICS_AVAILABLE may be clear. The P cores nevertheless have eight general counters, fixed counter 3 and its
+//! metrics (Linux, arch/x86/events/intel/core.c, `intel_pmu_init` and `intel_pmu_broken_perf_cap`). Some machines report
 //! them once their E cores are turned off.
 //!
 //! No manual promises these counters, so nothing is believed. They are tried on each processor before a session counts
@@ -12,52 +12,23 @@
 //!
 //! Under a hypervisor none of these registers is accessed: it virtualizes what it reports.
 
-use x86_defs::cpuid::{IntelProcessor, Signature, leaf};
 use x86_defs::intel::perfmon::{self, PerfCapabilities, PerfEvtSel};
 
-use super::capabilities::PmuCapabilities;
+use super::capabilities::{PmuCapabilities, hides_counters};
 use super::perf_metrics::{FIELD, GLOBAL, MODES, MSR_PERF_METRICS, RDPMC_SLOTS, SLOTS};
 use super::{Bank, Counters, Emon, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_GLOBAL_CTRL};
-use crate::core_type::{self, CoreType};
 use crate::cpu::Cpuid;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::hypervisor::Hypervisor;
 use crate::interface::unmanaged;
 use crate::known_loop::{ITERATIONS, LEAST_INSTRUCTIONS};
 use crate::state::CounterSet;
 
-/// The general counters of such a core.
-const GENERAL: u64 = 0xFF;
-
 /// Counts the instructions of the loop in both modes.
 const INSTRUCTIONS: PerfEvtSel = PerfEvtSel::new().with_event_select(0xC0).with_usr(true).with_os(true).with_en(true);
-
-/// Returns whether CPUID may hide counters of the current processor.
-///
-/// # IRQL
-/// Any at which the thread stays on its processor.
-pub fn hides_counters(cpu: &impl Cpuid) -> bool {
-    let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
-    matches!(IntelProcessor::of(signature), Some(IntelProcessor::AlderLake | IntelProcessor::MeteorLake))
-        && core_type::is_hybrid(cpu)
-        && CoreType::of(cpu) == Some(CoreType::Core)
-        && Hypervisor::of(cpu) == Hypervisor::None
-}
 
 /// Returns whether CPUID or IA32_PERF_CAPABILITIES, which contains `found`, hides fixed counter 3 or its metrics.
 pub fn hides_metrics(cpu: &impl Cpuid, found: PerfCapabilities) -> bool {
     hides_counters(cpu) && !(found.perf_metrics_available() && PmuCapabilities::reported(cpu).slots())
-}
-
-impl PmuCapabilities {
-    /// Adds the counters that CPUID may hide.
-    pub(super) fn with_hidden(self, cpu: &impl Cpuid) -> Self {
-        if self.count() == 0 || !hides_counters(cpu) {
-            return self;
-        }
-        let slots = self.slots() || self.can_have_slots();
-        self.with_general_counters(u64::from(self.general()) | GENERAL).with_slots(slots)
-    }
 }
 
 impl Emon {
@@ -86,9 +57,10 @@ impl Emon {
         })
     }
 
-    /// Lets the hidden counters count the known loop in [`Phase::Write`](crate::first_access::Phase), each with its bits of IA32_PERF_GLOBAL_CTRL beside `others`. The
-    /// caller restores that register, in which the counters of the interface are off. Returns the interface without the
-    /// counters that fail, among them fixed counter 3 if it [is hidden](hides_metrics).
+    /// Lets the hidden counters count the known loop in [`Phase::Write`](crate::first_access::Phase), each with its bits
+    /// of IA32_PERF_GLOBAL_CTRL beside `others`. The caller restores that register, in which the counters of the
+    /// interface are off. Returns the interface without the counters that fail, among them fixed counter 3 if it [is
+    /// hidden](hides_metrics).
     pub(super) fn prove_hidden(
         self,
         first: &FirstAccess<'_, impl GuardedCpu>,

@@ -99,9 +99,9 @@ fn is_sunny_cove(signature: u32) -> bool {
     byte(signature, 11, 8) == 6 && matches!(model, 0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7)
 }
 
-/// Returns whether this is a P core of Alder Lake, Raptor Lake or Meteor Lake beside E cores, without a hypervisor. CPUID
-/// reports what both kinds of cores have, and `PERF_METRICS_AVAILABLE` is clear on some; the core has eight general
-/// counters, fixed counter 3 and its metrics (Linux, arch/x86/events/intel/core.c, `intel_pmu_init` and
+/// Returns whether this is a P core of Alder Lake, Raptor Lake or Meteor Lake beside E cores, without a hypervisor.
+/// CPUID reports what both kinds of cores have, and `PERF_METRICS_AVAILABLE` is clear on some; the core has eight
+/// general counters, fixed counter 3 and its metrics (Linux, arch/x86/events/intel/core.c, `intel_pmu_init` and
 /// `intel_pmu_broken_perf_cap`).
 pub(crate) fn hides_counters(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> bool {
     let ([last, ..], [signature, _, features, _]) = (cpuid(0, 0), cpuid(1, 0));
