@@ -2,8 +2,8 @@
 //!
 //! On Alder Lake, Raptor Lake and Meteor Lake, leaf 0xA reports the counters that both kinds of cores have, and
 //! PERF_METRICS_AVAILABLE may be clear. The P cores nevertheless have eight general counters, fixed counter 3 and its
-//! metrics (Linux, arch/x86/events/intel/core.c, `intel_pmu_init` and `intel_pmu_broken_perf_cap`). Some machines report
-//! them once their E cores are turned off.
+//! metrics (Linux, arch/x86/events/intel/core.c, `intel_pmu_init` and `intel_pmu_broken_perf_cap`). Some machines
+//! report them once their E cores are turned off.
 //!
 //! No manual promises these counters, so nothing is believed. They are tried on each processor before a session counts
 //! there: each register has to take what a session writes, and each counter has to count a known loop. A counter that
@@ -57,8 +57,8 @@ impl Emon {
         })
     }
 
-    /// Lets the hidden counters count the known loop in [`Phase::Write`](crate::first_access::Phase), each with its bits
-    /// of IA32_PERF_GLOBAL_CTRL beside `others`. The caller restores that register, in which the counters of the
+    /// Lets the hidden counters count the known loop in [`Phase::Write`](crate::first_access::Phase), each with its
+    /// bits of IA32_PERF_GLOBAL_CTRL beside `others`. The caller restores that register, in which the counters of the
     /// interface are off. Returns the interface without the counters that fail, among them fixed counter 3 if it [is
     /// hidden](hides_metrics).
     pub(super) fn prove_hidden(
