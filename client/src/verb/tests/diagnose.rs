@@ -109,8 +109,8 @@ fn the_leaves_of_counters_and_of_the_core_type_are_shown() {
     assert!(core.contains("Core type        cpu_core; the machine also has processors of the other type\n"), "{core}");
     assert!(!core.contains("Not in CPUID"), "{core}");
     let hiding = text("alder-lake-p-12900h");
-    assert!(hiding.contains("Counters         11 on each processor (3 of them fixed), 48 bits wide\n"), "{hiding}");
-    let trials = "Not in CPUID     2 of them, and slots; the driver tries these before it uses them\n";
+    assert!(hiding.contains("Counters        11 on each processor (3 of them fixed), 48 bits wide\n"), "{hiding}");
+    let trials = "Not in CPUID    2 of them, and slots; the driver tries these before it uses them\n";
     assert!(hiding.contains(trials), "{hiding}");
     assert!(!text("alder-lake-p-12900h-efficient").contains("Not in CPUID"));
     let atom = text("lunar-lake-288v-efficient");
