@@ -13,10 +13,10 @@ fn a_search_shows_the_cores_and_counters_of_each_event() {
         on("alder-lake-p-12900h", "br_misp_retired.ind").out,
         "Name                                           Cores         Counters   Precise\n\
          ---------------------------------------------  ------------  ---------  -------\n\
-         BR_MISP_RETIRED.INDIRECT                       cpu_core      0-5        0-5\n\
+         BR_MISP_RETIRED.INDIRECT                       cpu_core      0-7        0-7\n\
          BR_MISP_RETIRED.INDIRECT                       cpu_atom      0-5        0-5\n    \
          Miss-predicted near indirect branch instructions retired (excluding returns)\n\
-         BR_MISP_RETIRED.INDIRECT_CALL                  cpu_core      0-5        0-5\n\
+         BR_MISP_RETIRED.INDIRECT_CALL                  cpu_core      0-7        0-7\n\
          BR_MISP_RETIRED.INDIRECT_CALL                  cpu_atom      0-5        0-5\n    \
          Mispredicted indirect CALL retired.\n\
          BR_MISP_RETIRED.INDIRECT_JMP                   cpu_atom      0-5        0-5\n    \
