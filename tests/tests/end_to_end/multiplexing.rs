@@ -80,7 +80,7 @@ fn a_group_that_does_not_fit_is_refused_with_the_part_that_does() {
 #[test]
 fn metrics_follow_from_the_counts_of_the_same_run() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
-    // An Alder Lake with E cores does not report fixed counter 3: level 1 is that of general counters there.
+    // The P cores of an Alder Lake have PERF_METRICS, which CPUID hides, and its E cores have general counters.
     for (identity, cores) in [("zen4-7700x", 1), ("ice-lake-1065g7", 1), ("alder-lake-p-12900h", 2)] {
         lab.run_by_script().unwrap();
         lab.become_processor(identity).unwrap();
