@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{EventRequest, StartHeader};
+use protocol::{CoreTypeRecord, EventRequest, StartHeader};
 
 use super::*;
 use fake_system::core_type_record;
@@ -120,6 +120,26 @@ fn on_a_hybrid_a_metric_has_a_value_for_each_core_type() {
     assert_eq!(types, ["cpu_core", "cpu_atom"]);
     let groups: Vec<(u32, u32)> = started(&system).iter().map(|event| (event.1, event.2)).collect();
     assert_eq!(groups, [(0x40, 1), (0x40, 1), (0x20, 2), (0x20, 2)]);
+}
+
+/// The first start tries the counters that CPUID hides.
+#[test]
+fn metrics_are_grouped_again_if_a_start_shows_that_there_are_fewer_counters() {
+    let core = core_type_record(0x40, &[0]);
+    let fewer = CoreTypeRecord { counters: 4, ..core };
+    let mut driver = FakeDriver { core_types: vec![core], learned: Some((3, vec![fewer])), ..FakeDriver::default() };
+    driver.info.signature = ALDER_LAKE;
+    let system = FakeSystem::running(driver);
+    stat(&system, "-M IPC,Branch_MPKI,Cache_MPKI --json -o -").outcome.unwrap();
+    assert_eq!(system.driver.inputs(Code::Start).len(), 2);
+    let groups: Vec<u32> = started(&system).iter().map(|event| event.2).collect();
+    assert_eq!(groups, [1, 1, 1, 2, 2]);
+    // If there are not, the refusal is reported.
+    let mut driver = FakeDriver { core_types: vec![core], learned: Some((3, vec![core])), ..FakeDriver::default() };
+    driver.info.signature = ALDER_LAKE;
+    let system = FakeSystem::running(driver);
+    stat(&system, "-M IPC,Branch_MPKI,Cache_MPKI --json -o -").failure();
+    assert_eq!(system.driver.inputs(Code::Start).len(), 1);
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub struct FakeDriver {
     pub refuse: Option<(Code, ErrorCode, [u64; 2])>,
     /// Sources that Start refuses, with cause and detail.
     pub refused_sources: Vec<(u64, ErrorCode, [u64; 2])>,
+    /// The most events of a group that Start takes, and the reply to ListCoreTypes after the first Start.
+    pub learned: Option<(usize, Vec<CoreTypeRecord>)>,
     /// Raw bytes as the reply to every request, and the claimed length.
     pub raw: Option<(Vec<u8>, usize)>,
     /// The requests so far, with their inputs.
@@ -74,6 +76,7 @@ impl Default for FakeDriver {
             info: info(),
             refuse: None,
             refused_sources: Vec::new(),
+            learned: None,
             raw: None,
             asked: Shared::default(),
         }
@@ -192,6 +195,14 @@ impl FakeDriver {
                     let (source, cause, detail) = (*source, *cause as u32, *detail);
                     header = ReplyHeader { status: status::STATUS_NOT_FOUND.number(), cause, source, detail, ..header };
                 }
+                let members = |group| events.iter().filter(|event| group > 0 && event.group == group).count();
+                let is_large =
+                    |event: &EventRequest| self.learned.as_ref().is_some_and(|(most, _)| members(event.group) > *most);
+                if events.iter().any(is_large) {
+                    let (status, cause) =
+                        (status::STATUS_INSUFFICIENT_RESOURCES.number(), ErrorCode::GroupTooLarge as u32);
+                    header = ReplyHeader { status, cause, source: events[0].event.source, ..header };
+                }
                 list::<SessionEvent>(output, header, &[])
             }
             Code::Stop => self.stop(output, header, input),
@@ -204,7 +215,10 @@ impl FakeDriver {
                 }
                 length
             }
-            Code::ListCoreTypes => list(output, header, &self.core_types),
+            Code::ListCoreTypes => match &self.learned {
+                Some((_, learned)) if !self.inputs(Code::Start).is_empty() => list(output, header, learned),
+                _ => list(output, header, &self.core_types),
+            },
             Code::ListHalSources => list(output, header, &self.hal_sources),
             Code::ReadRegisters => list(output, header, &self.registers),
             Code::ListSessions => list(output, header, &self.session_events),
