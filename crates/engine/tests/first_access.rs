@@ -51,7 +51,8 @@ fn with_counters() -> impl Iterator<Item = &'static CpuIdentity> {
 fn is_hidden(identity: &CpuIdentity, (access, number): (Access, u32)) -> bool {
     let [_, general, ..] = identity.cpuid().cpuid(0xA, 0)[0].to_le_bytes();
     let hides_general = identity.hides_counters() && general < 8;
-    let hides_unit = identity.hides_counters() && identity.perf_capabilities() >> 15 & 1 == 0;
+    let reports_unit = identity.perf_capabilities() >> 15 & 1 == 1 && identity.cpuid().cpuid(0xA, 0)[3] & 0x1F > 3;
+    let hides_unit = identity.hides_counters() && !reports_unit;
     match access {
         Access::Counter => hides_general && INDEXES[0].contains(&number) || hides_unit && INDEXES[1].contains(&number),
         _ => hides_general && HIDDEN_GENERAL.contains(&number) || hides_unit && HIDDEN_UNIT.contains(&number),

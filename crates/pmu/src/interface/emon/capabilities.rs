@@ -4,15 +4,15 @@
 use bitfield_struct::bitfield;
 use raw_cpuid::CpuIdResult;
 use x86_defs::cpuid::{
-    IntelProcessor, Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, Signature, leaf,
+    CORE_TYPE_CORE, IntelProcessor, Leaf1AEax, Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx,
+    LeafAEdx, Signature, leaf,
 };
 use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
 use super::Microarchitecture;
-use crate::core_type::{self, CoreType};
+use crate::core_type;
 use crate::cpu::Cpuid;
 use crate::errata::workarounds::{Action, Workarounds};
-use crate::hypervisor::Hypervisor;
 use crate::state;
 
 /// Maximum number of general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last with addresses (SDM Vol. 4,
@@ -127,24 +127,19 @@ impl PmuCapabilities {
     /// Any.
     #[must_use]
     pub fn of(cpu: &impl Cpuid) -> Self {
-        Self::reported(cpu).with_hidden(cpu)
-    }
-
-    /// As [`of`](Self::of), without the hidden counters.
-    #[must_use]
-    pub fn reported(cpu: &impl Cpuid) -> Self {
         if cpu.cpuid(leaf::VENDOR, 0).eax < leaf::ARCHITECTURAL_PERFMON {
             return Self::new();
         }
         let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
         let (eax, ebx) = (LeafAEax::from_bits(perfmon.eax), LeafAEbx::from_bits(perfmon.ebx));
         let count = if eax.width() == 0 { 0 } else { eax.counters().min(MAX_GENERAL) };
+        let hidden = if count > 0 && hides_counters(cpu) { HIDDEN_GENERAL } else { 0 };
         let has_capabilities = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm();
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
             .with_version(eax.version().min(7))
             .with_ctr_frz(eax.version() >= FIRST_WITH_FREEZE)
-            .with_general_counters(state::mask(count))
+            .with_general_counters(state::mask(count) | hidden)
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
             .with_enumerated(eax.ebx_length().min(7) & 7)
@@ -159,16 +154,7 @@ impl PmuCapabilities {
             .with_slots_of(cpu)
     }
 
-    /// Adds the counters that CPUID may hide.
-    fn with_hidden(self, cpu: &impl Cpuid) -> Self {
-        if self.count() == 0 || !hides_counters(cpu) {
-            return self;
-        }
-        let slots = self.slots() || self.can_have_slots();
-        self.with_general_counters(u64::from(self.general()) | HIDDEN_GENERAL).with_slots(slots)
-    }
-
-    /// Adds fixed counter 3, if CPUID reports it.
+    /// Adds fixed counter 3, if it has all its bits, and the processor can have metrics of it.
     fn with_slots_of(self, cpu: &impl Cpuid) -> Self {
         let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
         let (edx, ecx) = (LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx));
@@ -177,13 +163,9 @@ impl PmuCapabilities {
             Some(_) => cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 1).ebx.into(),
             None => state::mask(edx.fixed()) | u64::from(ecx.fixed_counters()),
         };
-        self.with_slots(fixed >> MAX_FIXED & 1 == 1 && self.can_have_slots())
-    }
-
-    /// Returns whether fixed counter 3 would have all its bits, and the metrics.
-    const fn can_have_slots(self) -> bool {
-        let has_bits = self.has_global_control() && self.fixed_width() == SLOTS_WIDTH;
-        has_bits && self.has_capabilities() && self.microarchitecture().metrics() > 0
+        let is_there = fixed >> MAX_FIXED & 1 == 1 || hides_counters(cpu);
+        let has_counter = self.has_global_control() && self.fixed_width() == SLOTS_WIDTH && is_there;
+        self.with_slots(has_counter && self.has_capabilities() && self.microarchitecture().metrics() > 0)
     }
 
     /// Applies the workarounds that concern counters.
@@ -331,11 +313,21 @@ impl PmuCapabilities {
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn hides_counters(cpu: &impl Cpuid) -> bool {
-    let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
-    matches!(IntelProcessor::of(signature), Some(IntelProcessor::AlderLake | IntelProcessor::MeteorLake))
+    let features = cpu.cpuid(leaf::FEATURES, 0);
+    let processor = IntelProcessor::of(Signature::from_bits(features.eax));
+    matches!(processor, Some(IntelProcessor::AlderLake | IntelProcessor::MeteorLake))
         && core_type::is_hybrid(cpu)
-        && CoreType::of(cpu) == Some(CoreType::Core)
-        && Hypervisor::of(cpu) == Hypervisor::None
+        && Leaf1AEax::from_bits(cpu.cpuid(leaf::NATIVE_MODEL, 0).eax).core_type() == CORE_TYPE_CORE
+        && !Leaf1Ecx::from_bits(features.ecx).hypervisor()
+}
+
+/// Returns the bitmap of the general counters that leaf 0xA reports. On P cores that [hide](hides_counters) some, leaf
+/// 0x23 reports no others.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
+pub fn reported_general(cpu: &impl Cpuid) -> u64 {
+    state::mask(LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).counters())
 }
 
 /// Returns whether the current processor is a server of Sandy Bridge or Ivy Bridge (Linux, `intel_pmu_init`).

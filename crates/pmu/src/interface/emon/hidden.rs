@@ -12,9 +12,10 @@
 //!
 //! Under a hypervisor none of these registers is accessed: it virtualizes what it reports.
 
+use x86_defs::cpuid::{LeafAEdx, leaf};
 use x86_defs::intel::perfmon::{self, PerfCapabilities, PerfEvtSel};
 
-use super::capabilities::{PmuCapabilities, hides_counters};
+use super::capabilities::{hides_counters, reported_general};
 use super::perf_metrics::{FIELD, GLOBAL, MODES, MSR_PERF_METRICS, RDPMC_SLOTS, SLOTS};
 use super::{Bank, Counters, Emon, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_GLOBAL_CTRL};
 use crate::cpu::Cpuid;
@@ -26,15 +27,17 @@ use crate::state::CounterSet;
 /// Counts the instructions of the loop in both modes.
 const INSTRUCTIONS: PerfEvtSel = PerfEvtSel::new().with_event_select(0xC0).with_usr(true).with_os(true).with_en(true);
 
-/// Returns whether CPUID or IA32_PERF_CAPABILITIES, which contains `found`, hides fixed counter 3 or its metrics.
+/// Returns whether leaf 0xA or IA32_PERF_CAPABILITIES, which contains `found`, hides fixed counter 3 or its metrics.
 pub fn hides_metrics(cpu: &impl Cpuid, found: PerfCapabilities) -> bool {
-    hides_counters(cpu) && !(found.perf_metrics_available() && PmuCapabilities::reported(cpu).slots())
+    let edx = LeafAEdx::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).edx);
+    hides_counters(cpu) && !(found.perf_metrics_available() && edx.fixed() > SLOTS)
 }
 
 impl Emon {
     /// Returns the general counters that CPUID hides.
     pub(super) fn hidden(self, cpu: &impl Cpuid) -> CounterSet {
-        self.general().without(Self::with_capabilities(PmuCapabilities::reported(cpu)).general())
+        let reported = if hides_counters(cpu) { reported_general(cpu) } else { u64::MAX };
+        self.general().without(CounterSet::from_bits(reported))
     }
 
     /// Returns the interface without these general counters.
