@@ -367,7 +367,7 @@ impl<C: Cpuid> Core<'_, C> {
     fn of_event<E>(&self, event: &Event, value: Option<Extra>, hal: &Hal<E>) -> CoreEncoding {
         let capabilities = PmuCapabilities::of(self.cpu);
         let is_emon = hal.boot.selection.interface == Kind::Emon;
-        let request = vendor_event::request(event, value);
+        let request = vendor_event::request(event, value, modes::BOTH);
         let encoded = request.as_ref().ok().copied().filter(|encoded| Source(encoded.source).is_raw());
         let known = encoded.and_then(|encoded| hal.source_information(Source(encoded.source)).ok());
         let (extra, refusal) = encoded.map_or((None, None), |encoded| registered(encoded, hal));
@@ -406,7 +406,7 @@ impl<C: Cpuid> Core<'_, C> {
             extra: extra.or_else(of_table),
             counters: counter_names(event.counters.and(there)),
             pebs_counters: counter_names(event.precise_counters.and(there)),
-            not_recorded: vendor_event::check_recordable(event)
+            not_recorded: vendor_event::request(event, value, modes::BOTH | modes::PRECISE)
                 .err()
                 .filter(|_| !event.precise_counters.is_empty())
                 .map(|cause| cause.to_string()),

@@ -8,7 +8,7 @@
 //! | 1 | Nehalem to Ivy Bridge | 176 | also counters; address, source and latency of a load |
 //! | 2 | Haswell, Broadwell | 192 | also the address of the instruction itself, transactions |
 //! | 3 | Skylake to Comet Lake | 200 | also the time |
-//! | 4, 5 | Ice Lake and later | in each record | a basic group, and the groups that were requested |
+//! | 4 to 6 | Ice Lake to Arrow Lake | in each record | a basic group, and the groups that were requested |
 
 use core::mem::offset_of;
 
@@ -31,6 +31,8 @@ pub enum Format {
     Adaptive,
     /// 0101B.
     Adaptive5,
+    /// 0110B. Only groups that are not requested differ (Linux, arch/x86/events/intel/ds.c, `intel_pebs_init`).
+    Adaptive6,
 }
 
 /// The fields that are in a record of every format when no optional group is requested.
@@ -46,8 +48,8 @@ pub struct PebsRecord {
 
 impl Format {
     /// Every format, indexed by PEBS_FMT.
-    pub const ALL: [Self; 6] =
-        [Self::Core2, Self::Nehalem, Self::Haswell, Self::Skylake, Self::Adaptive, Self::Adaptive5];
+    pub const ALL: [Self; 7] =
+        [Self::Core2, Self::Nehalem, Self::Haswell, Self::Skylake, Self::Adaptive, Self::Adaptive5, Self::Adaptive6];
 
     /// Returns the format with this PEBS_FMT; `None` if it is unknown.
     #[must_use]
@@ -59,7 +61,7 @@ impl Format {
     #[must_use]
     pub const fn size(self) -> Option<usize> {
         match self {
-            Self::Adaptive | Self::Adaptive5 => None,
+            Self::Adaptive | Self::Adaptive5 | Self::Adaptive6 => None,
             _ => Some(self.least_size()),
         }
     }
@@ -72,7 +74,7 @@ impl Format {
             Self::Nehalem => size_of::<PebsFormat1>(),
             Self::Haswell => size_of::<PebsFormat2>(),
             Self::Skylake => size_of::<PebsFormat3>(),
-            Self::Adaptive | Self::Adaptive5 => size_of::<BasicGroup>(),
+            Self::Adaptive | Self::Adaptive5 | Self::Adaptive6 => size_of::<BasicGroup>(),
         }
     }
 
@@ -120,12 +122,12 @@ mod tests {
             assert_eq!(usize::from(format.least_words()) * 8, size, "{number}");
             assert_eq!(format.record(at), Some(PebsRecord { ip, is_exact, counters }), "{number}");
         }
-        assert_eq!(Format::from_number(6), None);
+        assert_eq!(Format::from_number(7), None);
     }
 
     #[test]
     fn adaptive_record_without_optional_groups_is_read() {
-        for format in [Format::Adaptive, Format::Adaptive5] {
+        for format in [Format::Adaptive, Format::Adaptive5, Format::Adaptive6] {
             let basic = RecordFormat::new().with_size(32).into_bits();
             let word = |offset| if offset == 0 { basic } else { at(offset) };
             let record = PebsRecord { ip: at(0x08), is_exact: true, counters: Some(at(0x10)) };

@@ -49,7 +49,19 @@ pub enum AreaUse {
     Used {
         /// Whether the session has precise events.
         precise: bool,
+        /// Words that the processor may read.
+        words: u8,
     },
+}
+
+impl AreaUse {
+    /// Returns the size in bytes that the area has at least.
+    const fn bytes(self) -> u32 {
+        match self {
+            Self::Kept => 0,
+            Self::Used { words, .. } => words as u32 * 8,
+        }
+    }
 }
 
 impl Areas {
@@ -63,7 +75,7 @@ impl Areas {
     }
 
     /// Acquires the area of a processor. The kernel allocates it. The driver does so instead if the kernel has no such
-    /// call, and for a session also if the kernel keeps an area of its own or, for branches alone, if the kernel does
+    /// call, and for a session also if the kernel's is too small for the processor, if the kernel keeps an area of its own or, for branches alone, if the kernel does
     /// not support a processor without PEBS.
     pub fn take(&mut self, processor: ProcessorIndex, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
@@ -249,6 +261,9 @@ impl Area {
                 self.kept = true;
                 Ok(())
             }
+            AreaUse::Used { .. } if self.made.size < need.bytes() => {
+                Err(refused(self.processor, STATUS_ADDRESS_ALREADY_EXISTS, self.made.address))
+            }
             AreaUse::Used { .. } => {
                 self.used = true;
                 Ok(())
@@ -263,20 +278,28 @@ fn make(
     need: AreaUse,
     platform: &impl Platform,
 ) -> Result<(ControlArea, AreaAllocator, NtStatus), Refusal> {
+    let from_driver = |status| {
+        let made = platform.allocate_area(processor, AreaAllocator::Driver);
+        let made = made.map_err(|AreaRefused { status, address }| refused(processor, status, address))?;
+        Ok((made, AreaAllocator::Driver, status))
+    };
     let AreaRefused { status, address } = match platform.allocate_area(processor, AreaAllocator::Kernel) {
-        Ok(made) => return Ok((made, AreaAllocator::Kernel, STATUS_SUCCESS)),
+        Ok(made) if made.size >= need.bytes() => return Ok((made, AreaAllocator::Kernel, STATUS_SUCCESS)),
+        Ok(made) => {
+            platform.free_area(processor).map_err(|status| refused(processor, status, made.address))?;
+            return from_driver(STATUS_SUCCESS);
+        }
         Err(refused) => refused,
     };
     let is_missing = matches!(status, STATUS_INVALID_INFO_CLASS | STATUS_NOT_IMPLEMENTED);
     // Windows does not use its own area while the registers are idle.
     let is_kept = status == STATUS_ADDRESS_ALREADY_EXISTS && need != AreaUse::Kept;
-    let is_no_matter = is_kept || status == STATUS_NOT_SUPPORTED && need == AreaUse::Used { precise: false };
+    let is_no_matter =
+        is_kept || status == STATUS_NOT_SUPPORTED && matches!(need, AreaUse::Used { precise: false, .. });
     if !is_missing && !is_no_matter {
         return Err(refused(processor, status, address));
     }
-    let made = platform.allocate_area(processor, AreaAllocator::Driver);
-    let made = made.map_err(|AreaRefused { status, address }| refused(processor, status, address))?;
-    Ok((made, AreaAllocator::Driver, status))
+    from_driver(status)
 }
 
 fn refused(processor: ProcessorIndex, status: NtStatus, address: u64) -> Refusal {

@@ -3,13 +3,12 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use debug_store::pebs::Format;
-use pmu::debug_store::{Facilities, MissingFeature, Modes};
+use pmu::debug_store::{Facilities, MissingFeature, Modes, Numbering, save_area_words};
 use pmu::{CoreType, Kind, ProcessorIndex};
 use protocol::{BRANCH_BUFFER, BRANCHES, ErrorCode, EventRequest, modes};
 use sample_ring::Slot;
 
-use crate::areas::Examined;
+use crate::areas::{AreaUse, Examined};
 use crate::boxed::Boxed;
 use crate::event::{PlannedEvent, Service};
 use crate::platform::{EngineContext, Platform};
@@ -23,8 +22,8 @@ pub struct HardwareRecording {
     branches: Option<Branches>,
     /// Precise records before an interrupt.
     precise: Option<u32>,
-    /// Format of the records of each processor that was examined.
-    formats: Vec<(ProcessorIndex, Format)>,
+    /// How the records of each processor that was examined are read.
+    numberings: Vec<(ProcessorIndex, Numbering)>,
     /// One per processor of the session, in its order.
     each: Vec<Trace>,
 }
@@ -88,13 +87,20 @@ impl HardwareRecording {
         let is_precise =
             |event: &PlannedEvent| matches!(event.service, Service::Counter { state, .. } if state.precise());
         let precise = events.iter().any(is_precise).then_some(batch.max(1));
-        let recording = Self { branches, precise, formats: Vec::new(), each: Vec::new() };
+        let recording = Self { branches, precise, numberings: Vec::new(), each: Vec::new() };
         Ok((branches.is_some() || precise.is_some()).then_some(recording))
     }
 
-    /// Returns whether there are precise events.
-    pub const fn has_precise(&self) -> bool {
-        self.precise.is_some()
+    /// Returns how the precise records of a processor are read, if it makes some.
+    pub fn numbering(&self, processor: ProcessorIndex) -> Option<Numbering> {
+        let of_processor = |(number, _): &&(ProcessorIndex, Numbering)| *number == processor;
+        self.numberings.iter().find(of_processor).map(|(_, numbering)| *numbering)
+    }
+
+    /// Returns the purpose of the control area of a processor.
+    pub fn area_use(&self, processor: ProcessorIndex) -> AreaUse {
+        let words = self.numbering(processor).map(|numbering| save_area_words(numbering.format));
+        AreaUse::Used { precise: self.precise.is_some(), words: words.unwrap_or_default() }
     }
 
     /// Checks whether each of the processors can record the events that it is to record. From then on the HAL functions
@@ -152,8 +158,8 @@ impl HardwareRecording {
                 return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.requested.source));
             }
         }
-        hal.probe_precise(processor, facilities);
-        self.formats.try_push((processor, format))
+        let numbering = Numbering { format, first_fixed: hal.probe_precise(processor, facilities) };
+        self.numberings.try_push((processor, numbering))
     }
 
     /// Adds a processor of this core type, if it records any of the events.
@@ -171,9 +177,8 @@ impl HardwareRecording {
         if let Some(Branches { modes, before, subscriber }) = self.branches.filter(|_| recorded.branches) {
             ds_buffers = ds_buffers.with_branches(modes, before, subscriber).ok_or(NO_MEMORY)?;
         }
-        let format = self.formats.iter().find(|(number, _)| *number == processor).map(|(_, format)| *format);
-        if let (Some(batch), Some(format)) = (self.precise.filter(|_| recorded.precise), format) {
-            ds_buffers = ds_buffers.with_precise(batch, format).ok_or(NO_MEMORY)?;
+        if let (Some(batch), Some(numbering)) = (self.precise.filter(|_| recorded.precise), self.numbering(processor)) {
+            ds_buffers = ds_buffers.with_precise(batch, numbering).ok_or(NO_MEMORY)?;
         }
         let slot = Slot::empty();
         // The slot is empty.

@@ -12,7 +12,7 @@ use pmu::{Cpu, ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 use protocol::{BRANCHES, ErrorCode, NtStatus, ProcessorSet, RegisterInUse};
 
-use crate::areas::{AreaUse, Areas};
+use crate::areas::Areas;
 use crate::first_failure::FirstFailure;
 use crate::hardware_recording::HardwareRecording;
 use crate::perf_metrics::take_metrics;
@@ -121,7 +121,7 @@ impl Resources {
             self.take_interrupt(&sampled, context)?;
         }
         if let Some(recording) = &session.hardware_recording {
-            self.take_areas(recording, &recorded, context.platform)?;
+            self.take_areas(recording, &recorded, context)?;
         }
         for processor in &session.processors {
             try_events(session, *processor, context)?;
@@ -174,15 +174,16 @@ impl Resources {
         }
     }
 
-    /// Acquires the control areas.
-    fn take_areas(
+    /// Acquires the control areas. Those that earlier sessions have left can be too small.
+    fn take_areas<M: Platform>(
         &mut self,
         recording: &HardwareRecording,
         processors: &[ProcessorIndex],
-        platform: &impl Platform,
+        context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
+        self.areas.drop_unneeded(context);
         for processor in processors {
-            self.areas.take(*processor, AreaUse::Used { precise: recording.has_precise() }, platform)?;
+            self.areas.take(*processor, recording.area_use(*processor), context.platform)?;
             recording.set_area(*processor, self.areas.address(*processor));
         }
         Ok(())
@@ -384,11 +385,15 @@ pub fn try_events<M: Platform>(
             hal.try_event(processor, counter, state, cpu).map_err(|fault| (source, fault))
         })?;
         let branches = recording.and_then(|recording| recording.branch_modes(processor)).map(TriedRecording::Branches);
+        let numbering = recording.and_then(|recording| recording.numbering(processor));
         let (counters, precise) = (Some(precise.0).filter(|counters| !counters.is_empty()), precise.1);
         let recorded = [
             (NO_EVENT, area.map(TriedRecording::Area)),
             (BRANCHES, branches),
-            (precise, counters.map(TriedRecording::Precise)),
+            (
+                precise,
+                numbering.zip(counters).map(|(numbering, counters)| TriedRecording::Precise(numbering, counters)),
+            ),
         ];
         let mut recorded = recorded.into_iter().filter_map(|(source, recorded)| Some((source, recorded?)));
         recorded.try_for_each(|(source, recorded)| {

@@ -71,7 +71,8 @@ fn unsupported_raw_events_are_refused_before_a_register_is_touched() {
         ("zen4-7700x", raw(0xFFF, 0), Support::MergesCounters),
         ("zen-1800x", raw(0xFFF, 0), Support::MergesCounters),
         ("bulldozer-fx8150", raw(0x31, 0x03), Support::NoCounter),
-        ("skylake-6600k", raw(0x00, 0x01), Support::NoCounter),
+        ("skylake-6600k", raw(0x00, 0x02), Support::NoCounter), // fixed counter 1 has a name of the HAL
+        ("yonah-t2400", raw(0x00, 0x01), Support::NoCounter),   // without fixed counters
         ("netburst-cedarmill", raw(0xC0, 0), Support::NoRawEvents),
         ("k7-barton", raw(0xC0, 0), Support::NoRawEvents),
     ] {

@@ -14,18 +14,22 @@ use simulation::{Client, SimMachine};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// A machine and the engine on it.
-struct Machine {
-    model: &'static SimMachine,
+pub struct Machine {
+    pub model: &'static SimMachine,
     engine: Mutex<Engine<&'static SimMachine>>,
 }
 
 impl Machine {
     fn new(processors: u32) -> Arc<Self> {
-        let model: &'static SimMachine = Box::leak(Box::new(SimMachine::named("skylake-6600k", processors)));
+        Self::on(SimMachine::named("skylake-6600k", processors))
+    }
+
+    pub fn on(machine: SimMachine) -> Arc<Self> {
+        let model: &'static SimMachine = Box::leak(Box::new(machine));
         Arc::new(Self { model, engine: Mutex::new(Engine::new(model, [1, 2, 3, 0]).unwrap()) })
     }
 
-    fn open(self: &Arc<Self>, handle: usize) -> Driver {
+    pub fn open(self: &Arc<Self>, handle: usize) -> Driver {
         let client = Client::open(&mut self.engine.lock().unwrap(), handle, 1_000);
         Driver::over(Box::new(Handle(Arc::new(Open { machine: Arc::clone(self), client })))).unwrap()
     }

@@ -3,4 +3,5 @@
 mod driver;
 mod groups;
 mod lab;
+mod precise_names;
 mod regions;

@@ -154,6 +154,13 @@ impl Table {
         exception.or_else(|| self.grouped(event, (umask & 0xFF) as u8))
     }
 
+    /// Returns the class of an event without CMASK if the table lists the whole unit mask, with UMASK2.
+    #[must_use]
+    pub fn find_whole(&self, event: u16, umask: u16) -> Option<Class> {
+        let is_listed = umask <= 0xFF || self.exceptions.iter().any(|one| (one.event, one.umask) == (event, umask));
+        self.find(event, umask, false).filter(|_| is_listed)
+    }
+
     /// Returns the class of an event by the groups.
     fn grouped(&self, event: u16, umask: u8) -> Option<Class> {
         let begin = self.parts.get(part(event)).copied().unwrap_or_default();

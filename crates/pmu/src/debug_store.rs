@@ -7,17 +7,17 @@ mod errata;
 
 use core::convert::Infallible;
 
-use debug_store::Layout;
 use debug_store::pebs::Format;
 use x86_defs::cpuid::{IntelProcessor, Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
 use x86_defs::intel::debug_control::{self, DebugCtl};
+use x86_defs::intel::debug_store::area::word::{PEBS_COUNTER_RESET, PEBS_FIXED_RESET_4, PEBS_FIXED_RESET_5};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 use x86_defs::intel::misc_enable::MiscEnable;
-use x86_defs::intel::perfmon::PerfCapabilities;
+use x86_defs::intel::perfmon::{GLOBAL_FIXED_SHIFT, PerfCapabilities};
 
 use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::interface::emon::{self, IA32_PERF_CAPABILITIES, Microarchitecture};
+use crate::interface::emon::{self, IA32_PERF_CAPABILITIES, Microarchitecture, Recorders};
 use crate::state::CounterSet;
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
@@ -109,8 +109,8 @@ pub struct Facilities {
     pub branches: Result<(), MissingFeature>,
     /// PEBS, with the format of its records.
     pub precise: Result<Format, MissingFeature>,
-    /// Number of general counters that record, starting with counter 0.
-    pub counters: u8,
+    /// The counters that record.
+    pub recorders: Recorders,
     /// The microarchitecture, which determines the events that they record.
     pub microarchitecture: Microarchitecture,
     /// Whether BTS can be restricted to one mode.
@@ -194,10 +194,11 @@ const fn without_freezes(control: DebugCtl) -> DebugCtl {
 /// Tries what [`enable_pebs`] writes. None of these counters counts.
 pub(crate) fn try_pebs(
     first: &FirstAccess<'_, impl GuardedCpu>,
+    numbering: Numbering,
     counters: CounterSet,
     latency: CounterSet,
 ) -> Result<(), Fault> {
-    first.try_value(IA32_PEBS_ENABLE, pebs_of(counters, latency).into_bits())
+    first.try_value(IA32_PEBS_ENABLE, numbering.enabled(counters, latency).into_bits())
 }
 
 /// Examines the current processor with this function that reads its registers.
@@ -213,9 +214,8 @@ fn examine_by<E>(
         return Ok(Err(MissingFeature::NoMonitoring));
     }
     let wide = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx);
-    let reported =
-        if wide.pdcm() { PerfCapabilities::from_bits(read(IA32_PERF_CAPABILITIES)?).pebs_format() } else { 0 };
-    let format = if emon::has_architectural_pebs(cpu) { ARCHITECTURAL_PEBS } else { reported };
+    let capabilities = PerfCapabilities::from_bits(if wide.pdcm() { read(IA32_PERF_CAPABILITIES)? } else { 0 });
+    let format = if emon::has_architectural_pebs(cpu) { ARCHITECTURAL_PEBS } else { capabilities.pebs_format() };
     Ok(Ok(Facilities {
         branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
         precise: match Format::from_number(format) {
@@ -223,7 +223,7 @@ fn examine_by<E>(
             Some(format) => errata::check(cpu, &read)?.map(|()| format),
             None => Err(MissingFeature::UnknownFormat(format)),
         },
-        counters: if is_alone(cpu) { 1 } else { counters(format) },
+        recorders: if is_alone(cpu) { Recorders { general: 1, fixed: false } } else { recorders(capabilities) },
         microarchitecture: Microarchitecture::of(cpu),
         modes: wide.ds_cpl(),
     }))
@@ -318,7 +318,7 @@ pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
 pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bool) {
     if is_at(cpu, address) {
         if records {
-            enable_pebs(cpu, CounterSet::NONE, CounterSet::NONE);
+            cpu.wrmsr(IA32_PEBS_ENABLE, PebsEnable::new().into_bits());
         }
         cpu.wrmsr(IA32_DS_AREA, saved.area);
     }
@@ -345,12 +345,8 @@ const fn traced(found: DebugCtl, modes: Modes, on: bool, saved: DebugCtl) -> Deb
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn enable_pebs(cpu: &impl Cpu, counters: CounterSet, latency: CounterSet) {
-    cpu.wrmsr(IA32_PEBS_ENABLE, pebs_of(counters, latency).into_bits());
-}
-
-fn pebs_of(counters: CounterSet, latency: CounterSet) -> PebsEnable {
-    PebsEnable::new().with_general(counters.bits()).with_load_latency(counters.and(latency).bits())
+pub fn enable_pebs(cpu: &impl Cpu, numbering: Numbering, counters: CounterSet, latency: CounterSet) {
+    cpu.wrmsr(IA32_PEBS_ENABLE, numbering.enabled(counters, latency).into_bits());
 }
 
 /// Clears the PEBS status after the records have been fetched.
@@ -361,16 +357,67 @@ pub fn acknowledge(cpu: &impl Cpu) {
     emon::acknowledge_records(cpu);
 }
 
-/// Returns the number of general counters that record on most processors with this record format.
-const fn counters(format: u8) -> u8 {
-    if format == 0 { 1 } else { MAX_COUNTERS }
+/// Returns the counters that record on most processors with this record format. From format 4 on all do where
+/// PEBS_BASELINE is set, of which the driver uses eight, and fixed counter 0, which the event files name (SDM Vol. 3B,
+/// "Extended PEBS").
+const fn recorders(capabilities: PerfCapabilities) -> Recorders {
+    let general = match capabilities.pebs_format() {
+        0 => 1,
+        1..4 => 4,
+        4.. => 8,
+    };
+    Recorders { general, fixed: capabilities.pebs_format() >= 4 && capabilities.pebs_baseline() }
 }
 
-/// Maximum number of counters used; newer processors have more.
-const MAX_COUNTERS: u8 = 4;
+/// Words of the save area that a processor with this record format may read, with the reset values of its counters.
+#[must_use]
+pub const fn save_area_words(format: Format) -> u8 {
+    match format {
+        Format::Core2 | Format::Nehalem | Format::Haswell | Format::Skylake => PEBS_COUNTER_RESET + 4,
+        Format::Adaptive => PEBS_FIXED_RESET_4 + 1,
+        Format::Adaptive5 | Format::Adaptive6 => MOST_SAVE_AREA_WORDS,
+    }
+}
 
-// Each counter has a reset value in the area, from which the processor reloads it.
-const _: () = assert!(MAX_COUNTERS <= Layout::V62.general_resets());
+/// The most of [`save_area_words`].
+pub const MOST_SAVE_AREA_WORDS: u8 = PEBS_FIXED_RESET_5 + 1;
+
+/// How records, IA32_PEBS_ENABLE and the save area number the counters of a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbering {
+    /// Format of the records.
+    pub format: Format,
+    /// Index of the first fixed counter in the profile interface.
+    pub first_fixed: u8,
+}
+
+impl Numbering {
+    /// Returns the word of the save area from which the processor loads a counter after a record.
+    #[must_use]
+    pub const fn reset_word(self, counter: u8) -> u8 {
+        match counter.checked_sub(self.first_fixed) {
+            None => PEBS_COUNTER_RESET.wrapping_add(counter),
+            Some(number) if (self.format as u8) < Format::Adaptive5 as u8 => PEBS_FIXED_RESET_4.wrapping_add(number),
+            Some(number) => PEBS_FIXED_RESET_5.wrapping_add(number),
+        }
+    }
+
+    /// Returns the counters of a record.
+    #[must_use]
+    pub const fn counters(self, bits: u64) -> CounterSet {
+        let general = bits & 0xFFFF_FFFF & !(u64::MAX << self.first_fixed);
+        CounterSet::from_bits(general | bits >> GLOBAL_FIXED_SHIFT << self.first_fixed)
+    }
+
+    /// Returns IA32_PEBS_ENABLE with these counters, of which those in `latency` measure load latency.
+    const fn enabled(self, counters: CounterSet, latency: CounterSet) -> PebsEnable {
+        let all = counters.bits() as u64;
+        let general = all & !(u64::MAX << self.first_fixed);
+        let fixed = all >> self.first_fixed;
+        let latency = counters.and(latency).bits() as u64;
+        PebsEnable::from_bits(general | (fixed | latency) << GLOBAL_FIXED_SHIFT)
+    }
+}
 
 /// Returns whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing,
 /// Knights Mill and Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table

@@ -15,6 +15,7 @@ use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::interface::emon::Recorders;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
@@ -477,12 +478,21 @@ impl Interface {
         }
     }
 
-    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
+    /// Returns the interface for a processor with these recorders.
     #[must_use]
-    pub const fn with_precise(self, counters: u8) -> Self {
+    pub const fn with_recorders(self, recorders: Recorders) -> Self {
         match self {
-            Self::Emon(emon) => Self::Emon(emon.with_precise(counters)),
+            Self::Emon(emon) => Self::Emon(emon.with_recorders(recorders)),
             _ => self,
+        }
+    }
+
+    /// Returns the index of the first fixed counter, behind those of all general ones.
+    #[must_use]
+    pub fn first_fixed(&self) -> u8 {
+        match self {
+            Self::Emon(emon) => emon.capabilities().count(),
+            _ => self.counters(),
         }
     }
 
@@ -533,7 +543,7 @@ impl Interface {
     #[must_use]
     pub const fn events_to_record(&self, counter: u8) -> u64 {
         match self {
-            Self::Emon(emon) => emon.capabilities().microarchitecture().events_to_record(counter),
+            Self::Emon(emon) => emon.events_to_record(counter),
             _ => 0,
         }
     }

@@ -6,7 +6,7 @@ use debug_store::pebs::Format;
 use model::Processor;
 use pmu::ProfileSource;
 use pmu::debug_store::{Facilities, MissingFeature, examine};
-use pmu::interface::emon::{Microarchitecture, SOURCES};
+use pmu::interface::emon::{Microarchitecture, Recorders, SOURCES};
 use pmu::source::RawEvent;
 use pmu::state::{Active, ActiveCell, CounterCell, CounterSet, CounterState};
 use simulation::ModelCpu;
@@ -29,9 +29,11 @@ fn facilities_are_those_of_the_processor() {
         Core2, CougarCove, CoyoteCove, Darkmont, GoldenCove, Goldmont, GoldmontPlus, Haswell, LionCove, Nehalem,
         Silvermont, Skylake,
     };
-    let of = |precise, counters, microarchitecture| {
-        Ok(Facilities { branches: Ok(()), precise, counters, microarchitecture, modes: true })
+    let with = |precise, general, fixed, microarchitecture| {
+        let recorders = Recorders { general, fixed };
+        Ok(Facilities { branches: Ok(()), precise, recorders, microarchitecture, modes: true })
     };
+    let of = |precise, general, microarchitecture| with(precise, general, false, microarchitecture);
     for (name, signature, format, facilities) in [
         ("core2-e5200", None, None, of(Ok(Format::Core2), 1, Core2)),
         ("nehalem-920", None, None, of(Ok(Format::Nehalem), 4, Nehalem)),
@@ -40,14 +42,14 @@ fn facilities_are_those_of_the_processor() {
         ("goldmont-plus-n4100", None, None, of(Ok(Format::Skylake), 4, GoldmontPlus)),
         ("goldmont-plus-n4100", Some(0x506C9), None, of(Ok(Format::Skylake), 1, Goldmont)),
         ("goldmont-plus-n4100", Some(0x30673), Some(2), of(Ok(Format::Haswell), 1, Silvermont)),
-        ("alder-lake-12900k", None, None, of(Ok(Format::Adaptive), 4, GoldenCove)),
-        ("alder-lake-12900k", None, Some(5), of(Ok(Format::Adaptive5), 4, GoldenCove)),
-        ("arrow-lake-245k", None, None, of(Err(MissingFeature::UnknownFormat(6)), 4, LionCove)),
+        ("alder-lake-12900k", None, None, with(Ok(Format::Adaptive), 8, true, GoldenCove)),
+        ("alder-lake-12900k", None, Some(5), of(Ok(Format::Adaptive5), 8, GoldenCove)),
+        ("arrow-lake-245k", None, None, with(Ok(Format::Adaptive6), 8, true, LionCove)),
         // Architectural PEBS, whatever format the processor reports.
-        ("panther-lake-355", None, None, of(Err(MissingFeature::UnknownFormat(15)), 4, CougarCove)),
-        ("panther-lake-355-efficient", None, Some(4), of(Err(MissingFeature::UnknownFormat(15)), 4, Darkmont)),
-        ("nova-lake-derived", None, Some(0), of(Err(MissingFeature::UnknownFormat(15)), 4, CoyoteCove)),
-        ("diamond-rapids-derived", None, None, of(Err(MissingFeature::UnknownFormat(15)), 4, CoyoteCove)),
+        ("panther-lake-355", None, None, of(Err(MissingFeature::UnknownFormat(15)), 8, CougarCove)),
+        ("panther-lake-355-efficient", None, Some(4), of(Err(MissingFeature::UnknownFormat(15)), 8, Darkmont)),
+        ("nova-lake-derived", None, Some(0), of(Err(MissingFeature::UnknownFormat(15)), 1, CoyoteCove)),
+        ("diamond-rapids-derived", None, None, of(Err(MissingFeature::UnknownFormat(15)), 1, CoyoteCove)),
         ("zen4-7700x", None, None, Err(MissingFeature::NotIntel)),
         ("hygon-c86-7185", None, None, Err(MissingFeature::NotIntel)),
         ("firecracker-cascade-lake", None, None, Err(MissingFeature::NoDebugStore)),
@@ -82,10 +84,11 @@ fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
         (6, "7A", M::GoldmontPlus, M::GoldmontPlus),
         (6, "7D 7E A7 8C 8D 6A 6C", M::IceLake, M::IceLake),
         (6, "86 96 9C", M::Tremont, M::Tremont),
-        (6, "8F CF AD AE D7", M::GoldenCove, M::GoldenCove),
+        (6, "8F CF D7", M::GoldenCove, M::GoldenCove),
+        (6, "AD AE", M::RedwoodCove, M::RedwoodCove),
         (6, "97 9A B7 BA BF", M::GoldenCove, M::Gracemont),
         (6, "BE", M::Gracemont, M::Gracemont),
-        (6, "AA AC B5", M::GoldenCove, M::Crestmont),
+        (6, "AA AC B5", M::RedwoodCove, M::Crestmont),
         (6, "AF B6", M::Crestmont, M::Crestmont),
         (6, "BD C5 C6", M::LionCove, M::Skymont),
         (6, "CC D5 E5", M::CougarCove, M::Darkmont),
@@ -239,7 +242,7 @@ fn one_counter_records_on_the_small_cores_up_to_goldmont_and_on_knights() {
             let signature = (model & 0xF0) << 12 | family << 8 | (model & 0xF) << 4 | 1;
             let cpu = processor("haswell-4710mq", Some(signature), None);
             let expected = if family == 6 && alone.contains(&model) { 1 } else { 4 };
-            assert_eq!(examine(&cpu).unwrap().counters, expected, "family {family}, model {model:#x}");
+            assert_eq!(examine(&cpu).unwrap().recorders.general, expected, "family {family}, model {model:#x}");
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use cpuid_dumps::CpuIdentity;
+use debug_store::pebs::Format;
 use model::Quirk;
-use pmu::debug_store::Modes;
+use pmu::debug_store::{Modes, Numbering};
 use pmu::extra::Selector;
 use pmu::first_access::{Access, Phase, RegisterGroup};
 use pmu::hal::TriedRecording;
@@ -142,7 +143,8 @@ fn trials_leave_every_register_as_it_was_found() {
         try_events(&hal, cpu, identity, check);
         if hal.first_accessed(ProcessorIndex::BOOT, RegisterGroup::DebugStore, Phase::Write) == Some(Ok(())) {
             let modes = Modes { user: true, kernel: false };
-            let precise = TriedRecording::Precise(CounterSet::NONE.with(0));
+            let numbering = Numbering { format: Format::Skylake, first_fixed: 8 };
+            let precise = TriedRecording::Precise(numbering, CounterSet::NONE.with(0));
             for recorded in [TriedRecording::Area(0x1_0000), TriedRecording::Branches(modes), precise] {
                 let _ = hal.try_recording(ProcessorIndex::BOOT, recorded, cpu);
                 check(&format!("{recorded:?}"));

@@ -233,8 +233,9 @@ fn longest(masks: &[u32], taken: u32) -> usize {
 fn precise_counters(machine: &SimMachine, hal: &Hal) -> u32 {
     match examine(machine.processor(0)) {
         Ok(facilities) if facilities.precise.is_ok() => {
-            hal.probe_precise(ProcessorIndex::BOOT, facilities);
-            CounterSet::first(facilities.counters).bits()
+            let first_fixed = hal.probe_precise(ProcessorIndex::BOOT, facilities);
+            let fixed = u32::from(facilities.recorders.fixed) << first_fixed;
+            CounterSet::first(facilities.recorders.general).bits() | fixed
         }
         _ => 0,
     }

@@ -1,8 +1,7 @@
 //! Control areas of processors, as the code on them finds its own.
 
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use debug_store::Layout;
 use pmu::ProcessorIndex;
 use protocol::PROCESSOR_WORDS;
 
@@ -13,6 +12,8 @@ use crate::current::current_processor;
 pub struct AreaOfProcessor {
     /// Null if the processor has no area.
     words: AtomicPtr<AtomicU64>,
+    /// Number of the words.
+    length: AtomicU32,
     of_kernel: AtomicBool,
 }
 
@@ -20,16 +21,17 @@ impl AreaOfProcessor {
     /// Gives an area to the processor.
     ///
     /// # Safety
-    /// `words` has at least the words of the shortest layout, until the area is [taken](Self::take) and no code on the
-    /// processor uses it.
-    pub unsafe fn give(&self, words: *mut AtomicU64, of_kernel: bool) {
+    /// There are `length` words, until the area is [taken](Self::take) and no code on the processor uses it.
+    pub unsafe fn give(&self, words: *mut AtomicU64, length: u32, of_kernel: bool) {
+        self.length.store(length, Ordering::Relaxed);
         self.of_kernel.store(of_kernel, Ordering::Relaxed);
         self.words.store(words, Ordering::Release);
     }
 
-    /// Takes the area from the processor. Returns null if it has none.
-    pub fn take(&self) -> *mut AtomicU64 {
-        self.words.swap(core::ptr::null_mut(), Ordering::AcqRel)
+    /// Takes the area from the processor, with its length. Returns null if it has none.
+    pub fn take(&self) -> (*mut AtomicU64, u32) {
+        let words = self.words.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        (words, self.length.load(Ordering::Relaxed))
     }
 
     /// Returns whether the kernel allocated the area that was given last.
@@ -39,11 +41,13 @@ impl AreaOfProcessor {
 }
 
 /// The control areas of all processors, by index.
-static AREAS: [AreaOfProcessor; PROCESSOR_WORDS * 64] =
-    [const { AreaOfProcessor { words: AtomicPtr::new(core::ptr::null_mut()), of_kernel: AtomicBool::new(false) } }; _];
-
-/// Number of words in the shortest layout.
-const LEAST_WORDS: usize = Layout::V62.size() / 8;
+static AREAS: [AreaOfProcessor; PROCESSOR_WORDS * 64] = [const {
+    AreaOfProcessor {
+        words: AtomicPtr::new(core::ptr::null_mut()),
+        length: AtomicU32::new(0),
+        of_kernel: AtomicBool::new(false),
+    }
+}; _];
 
 /// Returns the control area of a processor, or `None` if there cannot be such a processor.
 #[must_use]
@@ -51,19 +55,19 @@ pub fn area_of(processor: ProcessorIndex) -> Option<&'static AreaOfProcessor> {
     AREAS.get(processor.as_usize())
 }
 
-/// Returns a word of the current processor's area, or `None` if it has no area. The code that frees an area must ensure
+/// Returns a word of the current processor's area, or `None` if it has no area or a shorter one. The code that frees an area must ensure
 /// that no processor uses it.
 ///
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn word(word: u8) -> Option<&'static AtomicU64> {
-    let words = AREAS.get(current_processor().as_usize())?.words.load(Ordering::Acquire);
-    let index = usize::from(word);
-    if words.is_null() || index >= LEAST_WORDS {
+    let area = AREAS.get(current_processor().as_usize())?;
+    let words = area.words.load(Ordering::Acquire);
+    if words.is_null() || u32::from(word) >= area.length.load(Ordering::Relaxed) {
         return None;
     }
-    // SAFETY: every layout has at least `LEAST_WORDS` words
-    let word = unsafe { words.add(index) };
+    // SAFETY: the area has this word
+    let word = unsafe { words.add(word.into()) };
     // SAFETY: the area lives until it is freed, and no code uses it by then; the processor's own writes are aligned and
     // as atomic as these
     Some(unsafe { &*word })

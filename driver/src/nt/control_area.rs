@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
 use interrupt_path::control_area::area_of;
+use pmu::debug_store::MOST_SAVE_AREA_WORDS;
 use pmu::{ProcessorIndex, try_vec};
 use wdk_sys::ntddk::RtlGetVersion;
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
@@ -55,8 +56,10 @@ struct Request {
 
 const _: () = assert!(size_of::<Request>() == 0x10 && core::mem::offset_of!(Request, allocate) == 8);
 
-/// Number of words in the longest layout.
-const MAX_WORDS: usize = Layout::V1903.size() / 8;
+/// Number of words of an area of the driver, which no processor exceeds.
+const OWN_WORDS: usize = MOST_SAVE_AREA_WORDS as usize;
+
+const _: () = assert!(OWN_WORDS * 8 >= Layout::V1903.size());
 
 /// Allocates the zeroed area of a processor.
 ///
@@ -80,10 +83,12 @@ pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlA
             AreaAllocator::Driver => zeros().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES)),
         };
         made = words.map(|words| {
-            // SAFETY: every layout has the words of the shortest; `free` frees them only after it has taken the area
-            unsafe { place.give(words, by == AreaAllocator::Kernel) };
-            #[expect(clippy::cast_possible_truncation, reason = "160 bytes at most")]
-            ControlArea { address: words.expose_provenance() as u64, size: layout.size() as u32 }
+            let size = if by == AreaAllocator::Kernel { layout.size() } else { OWN_WORDS * 8 };
+            #[expect(clippy::cast_possible_truncation, reason = "328 bytes at most")]
+            let size = size as u32;
+            // SAFETY: the area has this size; `free` frees it only after it has taken it
+            unsafe { place.give(words, size / 8, by == AreaAllocator::Kernel) };
+            ControlArea { address: words.expose_provenance() as u64, size }
         });
     });
     made
@@ -100,12 +105,12 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
     let place = area_of(processor).ok_or(STATUS_INVALID_PARAMETER)?;
     // Allocated first: if this fails, the area remains and can be freed later.
     let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
-    let words = place.take();
+    let (words, length) = place.take();
     if words.is_null() {
         return Err(STATUS_INVALID_PARAMETER);
     }
     if !place.is_of_kernel() {
-        let words = core::ptr::slice_from_raw_parts_mut(words, MAX_WORDS);
+        let words = core::ptr::slice_from_raw_parts_mut(words, OWN_WORDS);
         // SAFETY: `zeros` allocated exactly these words, and they are freed once
         drop(unsafe { Box::from_raw(words) });
         return Ok(());
@@ -116,7 +121,7 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
     });
     if freed.is_err() {
         // SAFETY: taken above, and the kernel has not freed it
-        unsafe { place.give(words, true) };
+        unsafe { place.give(words, length, true) };
     }
     freed
 }
@@ -168,7 +173,7 @@ fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU6
 
 /// Allocates a zeroed area from the pool, or returns `None` if memory is low.
 fn zeros() -> Option<*mut AtomicU64> {
-    let words = try_vec(MAX_WORDS, |_| AtomicU64::new(0)).filter(|words| words.capacity() == MAX_WORDS)?;
+    let words = try_vec(OWN_WORDS, |_| AtomicU64::new(0)).filter(|words| words.capacity() == OWN_WORDS)?;
     Some(ManuallyDrop::new(words).as_mut_ptr())
 }
 

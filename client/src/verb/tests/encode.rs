@@ -274,14 +274,13 @@ fn the_text_has_a_block_for_each_kind_of_cores() {
 /// The general counters record C0/00, which is another event (Linux, arch/x86/events/intel/ds.c,
 /// `intel_icl_pebs_event_constraints`: mask of fixed counter 0 for 00/01).
 #[test]
-fn an_event_that_only_a_fixed_counter_records_is_not_recorded_under_its_name() {
-    const WHY: &str = "only fixed counter 0 records it, and the driver records general counters only";
+fn an_event_of_a_fixed_counter_is_recorded_there_alone() {
     for processor in ["sapphire-rapids-2475x", "ice-lake-1065g7", "granite-rapids-658x", "lunar-lake-288v"] {
         let counted = on(processor, "INST_RETIRED.PREC_DIST").json();
         assert_eq!(counted["cores"][0]["counters"], json!(["F0"]), "{processor}");
-        assert_eq!([&counted["cores"][0]["pebs_counters"], &counted["cores"][0]["error"]], [&json!([]), &json!(null)]);
+        assert_eq!([&counted["cores"][0]["pebs_counters"], &counted["cores"][0]["error"]], [&json!(["F0"]), &json!(null)]);
         let recorded = on(processor, "INST_RETIRED.PREC_DIST:p").json();
-        assert_eq!(recorded["cores"][0]["error"], json!(WHY), "{processor}");
+        assert_eq!(recorded, counted, "{processor}");
         assert_eq!(on(processor, "instructions:p").json()["cores"][0]["error"], json!(null), "{processor}");
     }
     // Where a general counter records it, it has that encoding.

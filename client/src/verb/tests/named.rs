@@ -188,17 +188,17 @@ fn the_driver_chooses_the_counters_of_an_event_with_a_wide_unit_mask() {
 
 /// The general counters record C0/00 under the HAL's name, which is another event than 00/01.
 #[test]
-fn an_event_that_only_a_fixed_counter_records_starts_no_session() {
+fn an_event_of_a_fixed_counter_is_recorded_by_its_encoding_and_counted_by_the_name_of_the_hal() {
     const SAPPHIRE_RAPIDS: u32 = 0x0008_06F8;
-    for name in ["INST_RETIRED.PREC_DIST:p", "INST_RETIRED.ANY:up"] {
-        let command = format!("record --duration 0.001s -o NUL -e {name}");
+    let prec_dist = RawEvent::new().with_umask(1).source().0;
+    for (name, modes) in [("INST_RETIRED.PREC_DIST:p", 7), ("INST_RETIRED.ANY:up", 5)] {
         let system = on(SAPPHIRE_RAPIDS);
-        let (exit, report) = run(&system, &command).failure();
-        assert_eq!(exit, Exit::UnsupportedSource, "{command}: {report}");
-        assert!(report.contains("only fixed counter 0 records it"), "{command}: {report}");
-        assert!(report.contains("instructions:p"), "{command}: {report}");
-        assert!(system.driver.inputs(Code::Start).is_empty(), "{command}");
+        run(&system, &format!("record --duration 0.001s -o NUL -e {name}")).outcome.unwrap();
+        assert_eq!(started(&system), [(prec_dist, modes, 0, 0)], "{name}");
     }
+    let (exit, report) = run(&on(SAPPHIRE_RAPIDS), "record -o NUL -e TOPDOWN.SLOTS:p").failure();
+    assert_eq!(exit, Exit::UnsupportedSource, "{report}");
+    assert!(report.contains("only fixed counter 3 records it"), "{report}");
     // Counting takes the fixed counter.
     let system = on(SAPPHIRE_RAPIDS);
     run(&system, "start INST_RETIRED.PREC_DIST").outcome.unwrap();

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use debug_store::Buffer;
 use debug_store::pebs::{Format, PebsRecord};
 use pmu::Cpu;
-use pmu::debug_store::{self as registers, Modes, SavedDebugStore};
+use pmu::debug_store::{self as registers, Modes, Numbering, SavedDebugStore};
 use pmu::state::{self, CounterSet};
 use protocol::MAX_BATCH;
 use x86_defs::intel::debug_store::area::word;
@@ -78,7 +78,7 @@ struct Precise {
     words: Words,
     /// Records before an interrupt.
     before: u32,
-    format: Format,
+    numbering: Numbering,
     /// Counters that record.
     counters: CounterSet,
     /// Those of them whose bit for load latency is set.
@@ -98,6 +98,8 @@ pub struct FetchedRecord {
     pub is_certain: bool,
     /// Sequence number of the record on the processor.
     pub number: u64,
+    /// Where the values are with which the counters were loaded.
+    pub numbering: Numbering,
 }
 
 impl DsBuffers {
@@ -116,13 +118,14 @@ impl DsBuffers {
 
     /// Adds precise records of this format, with an interrupt after `before` records. Returns `None` if memory is
     /// short.
-    pub fn with_precise(self, before: u32, format: Format) -> Option<Self> {
+    pub fn with_precise(self, before: u32, numbering: Numbering) -> Option<Self> {
+        let format = numbering.format;
         let words = match format {
             Format::Core2 => state::allocate(PAGE_PARTS, PAGE_WORDS)?,
             _ => state::allocate(before + SPARE_RECORDS, format.least_words())?,
         };
         let before = before.min(most_before(format));
-        let precise = Precise { words, before, format, counters: CounterSet::NONE, latency: CounterSet::NONE };
+        let precise = Precise { words, before, numbering, counters: CounterSet::NONE, latency: CounterSet::NONE };
         Some(Self { precise: Some(precise), ..self })
     }
 
@@ -135,7 +138,13 @@ impl DsBuffers {
     /// counter records precisely yet.
     pub fn install(&mut self, cpu: &impl Cpu) {
         if let Some(precise) = &self.precise {
-            put(cpu, word::PEBS_BUFFER_BASE, &precise.words, precise.format.least_size() as u64, precise.before);
+            put(
+                cpu,
+                word::PEBS_BUFFER_BASE,
+                &precise.words,
+                precise.numbering.format.least_size() as u64,
+                precise.before,
+            );
         }
         if let Some(branches) = &self.branches {
             put(cpu, word::BTS_BUFFER_BASE, &branches.words, size_of::<BtsRecord>() as u64, branches.before);
@@ -217,17 +226,17 @@ impl DsBuffers {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.or(counters);
             precise.latency = precise.latency.without(counters).or(latency);
-            let (all, latency) = (precise.counters, precise.latency);
+            let (numbering, all, latency) = (precise.numbering, precise.counters, precise.latency);
             self.set_initial(cpu, initial);
-            registers::enable_pebs(cpu, all, latency);
+            registers::enable_pebs(cpu, numbering, all, latency);
         }
     }
 
     /// Stores the value with which each counter that records is loaded after its next record.
     pub fn set_initial(&self, cpu: &impl Cpu, initial: impl Fn(u8) -> u64) {
-        let recording = self.precise.as_ref().filter(|_| self.installed).map(|precise| precise.counters);
-        for counter in recording.unwrap_or_default().iter() {
-            cpu.set_save_area(word::PEBS_COUNTER_RESET.wrapping_add(counter), initial(counter));
+        let Some(precise) = self.precise.as_ref().filter(|_| self.installed) else { return };
+        for counter in precise.counters.iter() {
+            cpu.set_save_area(precise.numbering.reset_word(counter), initial(counter));
         }
     }
 
@@ -236,7 +245,7 @@ impl DsBuffers {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.without(counters);
             if registers::is_at(cpu, self.area) {
-                registers::enable_pebs(cpu, precise.counters, precise.latency);
+                registers::enable_pebs(cpu, precise.numbering, precise.counters, precise.latency);
             }
         }
     }
@@ -271,14 +280,14 @@ impl DsBuffers {
     /// counter that records may count in the meantime.
     pub fn fetch_precise(&mut self, cpu: &impl Cpu, mut each: impl FnMut(FetchedRecord)) -> bool {
         let (Some(precise), true) = (&self.precise, self.installed) else { return false };
-        let length = precise.format.least_size();
+        let (numbering, length) = (precise.numbering, precise.numbering.format.least_size());
         let count = precise.waiting(cpu);
         for begin in (0..count).map(|number| number * length) {
             let word = |offset: usize| precise.words.get((begin + offset) / 8).map_or(0, load);
             let unreadable = PebsRecord { ip: 0, is_exact: false, counters: Some(0) };
-            let PebsRecord { ip, is_exact, counters } = precise.format.record(word).unwrap_or(unreadable);
+            let PebsRecord { ip, is_exact, counters } = numbering.format.record(word).unwrap_or(unreadable);
             let (counters, is_certain) = precise.counters_of(counters);
-            each(FetchedRecord { ip, is_exact, counters, is_certain, number: self.fetched });
+            each(FetchedRecord { ip, is_exact, counters, is_certain, number: self.fetched, numbering });
             self.fetched = self.fetched.wrapping_add(1);
         }
         cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
@@ -312,13 +321,13 @@ impl Precise {
     #[expect(clippy::inline_always, reason = "a call adds 80 bytes of stack to the deepest path of the handler")]
     #[inline(always)]
     fn waiting(&self, cpu: &impl Cpu) -> usize {
-        written(cpu, word::PEBS_BUFFER_BASE, &self.words) / self.format.least_size().max(1)
+        written(cpu, word::PEBS_BUFFER_BASE, &self.words) / self.numbering.format.least_size().max(1)
     }
 
     /// Returns the number of records that the buffer holds.
     #[inline]
     fn room(&self) -> usize {
-        size_of_val::<[AtomicU64]>(&self.words) / self.format.least_size().max(1)
+        size_of_val::<[AtomicU64]>(&self.words) / self.numbering.format.least_size().max(1)
     }
 
     /// Returns the counters to which a record with these bits belongs, and whether that is certain. If one counter
@@ -330,11 +339,11 @@ impl Precise {
         if self.counters.len() == 1 {
             return (self.counters, true);
         }
-        let saved = self.counters.and(CounterSet::from_bits(counters.unwrap_or_default()));
+        let saved = self.counters.and(self.numbering.counters(counters.unwrap_or_default()));
         match saved.len() {
             0 => (self.counters.iter().take(1).collect(), false),
             1 => (saved, true),
-            _ => (saved, self.format >= Format::Adaptive),
+            _ => (saved, self.numbering.format >= Format::Adaptive),
         }
     }
 }
@@ -362,11 +371,6 @@ fn put(cpu: &impl Cpu, base: u8, words: &Words, size: u64, before: u32) {
     for (word, value) in (base..).zip([buffer.base, buffer.index, buffer.maximum, threshold]) {
         cpu.set_save_area(word, value);
     }
-}
-
-/// Returns the value with which the save area loads a counter after its records.
-pub fn initial(cpu: &impl Cpu, counter: u8) -> u64 {
-    cpu.save_area(word::PEBS_COUNTER_RESET.wrapping_add(counter))
 }
 
 /// Returns the bytes that have been written to a buffer.
@@ -397,7 +401,8 @@ mod tests {
             (Format::Adaptive, &[1, 3], Some(0), &[1], false),
         ] {
             let words = state::allocate(1, 1).unwrap();
-            let precise = Precise { words, before: 1, format, counters: set(recording), latency: CounterSet::NONE };
+            let numbering = Numbering { format, first_fixed: 8 };
+            let precise = Precise { words, before: 1, numbering, counters: set(recording), latency: CounterSet::NONE };
             assert_eq!(precise.counters_of(bits), (set(expected), is_certain), "{format:?} {recording:?} {bits:?}");
         }
     }

@@ -4,7 +4,7 @@ use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::{BranchKind, BranchRecord, Mode, PreciseKind, PreciseSample, Prediction, UNKNOWN};
 
-use super::ds_buffers::{self, DsBuffers, FetchedRecord};
+use super::ds_buffers::{DsBuffers, FetchedRecord};
 use super::per_cpu::PerCpuSampling;
 use super::sample_stats::BRANCH_STATS;
 use super::tracing::Unsampled;
@@ -285,7 +285,7 @@ impl DrainContext<'_> {
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
             let interval = subscriptions.loaded();
-            let initial = ds_buffers::initial(current.cpu(), counter);
+            let initial = current.cpu().save_area(record.numbering.reset_word(counter));
             subscriptions.reloaded(self.hal.count_pebs_record(current, counter, initial));
             let sample = PreciseSample {
                 time: self.time.0,

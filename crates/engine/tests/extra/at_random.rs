@@ -124,7 +124,7 @@ proptest! {
                             let raw = Source(count.event.source).raw().unwrap();
                             let selected = model::Selected {
                                 event: raw.event(),
-                                umask: raw.umask().to_le_bytes()[0],
+                                umask: raw.umask(),
                                 cmask: 0,
                                 invert: false,
                                 edge: false,

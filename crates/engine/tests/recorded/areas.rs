@@ -138,11 +138,11 @@ fn without_debug_store_pebs_or_intel_it_is_not_supported() {
 
 #[test]
 fn a_format_that_is_not_known_is_no_matter_for_the_area_and_is_told() {
-    let machine = SimMachine::named("arrow-lake-245k", 1);
+    let machine = machine("arrow-lake-245k", 7, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
-    assert_eq!((made[0].format, made[0].missing_feature), (6, MissingFeature::UnknownFormat(6).numbers().0 + 1));
+    assert_eq!((made[0].format, made[0].missing_feature), (7, MissingFeature::UnknownFormat(7).numbers().0 + 1));
     assert_eq!(made[0].flags & (area::PRECISE | area::BRANCHES | area::OF_KERNEL), area::BRANCHES | area::OF_KERNEL);
     engine.shut_down();
     assert!(is_left_clean(&machine));

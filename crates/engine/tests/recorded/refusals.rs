@@ -116,7 +116,12 @@ fn processors_without_a_debug_store_report_the_missing_feature() {
             ErrorCode::NoDebugStore,
             [MissingFeature::NoDebugStore.numbers().0.into(), 0],
         ),
-        ("arrow-lake-245k", record, ErrorCode::NoDebugStore, [MissingFeature::UnknownFormat(6).numbers().0.into(), 6]),
+        (
+            "panther-lake-355",
+            record,
+            ErrorCode::NoDebugStore,
+            [MissingFeature::UnknownFormat(15).numbers().0.into(), 15],
+        ),
         (
             "core2-e5200",
             precise(0x1E, INTERVAL),

@@ -8,14 +8,16 @@ use protocol::{
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
-/// An identity for each PEBS format, and whether records hold the exact instruction.
-pub const FORMATS: [(&str, u8, bool); 6] = [
+/// An identity for each PEBS format, and whether records hold the exact instruction. From format 4 on fixed counter 0
+/// records instructions.
+pub const FORMATS: [(&str, u8, bool); 7] = [
     ("core2-e5200", 0, false),
     ("nehalem-920", 1, false),
     ("haswell-4710mq", 2, true),
     ("skylake-6600k", 3, true),
     ("alder-lake-12900k", 4, true),
     ("alder-lake-12900k", 5, true),
+    ("arrow-lake-245k", 6, true),
 ];
 
 /// IA32_DEBUGCTL, IA32_PEBS_ENABLE, IA32_DS_AREA.
@@ -33,7 +35,7 @@ pub const TO_RECORD: u64 = INTERVAL as u64 + 1;
 /// Interval of branches.
 pub const BUFFER: u32 = 64;
 
-/// Returns `count` processors of an identity. Format 5 overrides the PEBS format of the identity.
+/// Returns `count` processors of an identity. Formats 5 and 7 override the PEBS format of the identity.
 pub fn machine(name: &str, format: u8, processors: u32) -> SimMachine {
     machine_with(name, format, processors, [0; 4])
 }
@@ -42,7 +44,7 @@ pub fn machine(name: &str, format: u8, processors: u32) -> SimMachine {
 pub fn machine_with(name: &str, format: u8, processors: u32, power: [u32; 4]) -> SimMachine {
     let identity = cpuid_dumps::find(name).unwrap();
     let own = identity.perf_capabilities();
-    let capabilities = if format == 5 { own & !0xF00 | 0x500 } else { own };
+    let capabilities = if matches!(format, 5 | 7) { own & !0xF00 | u64::from(format) << 8 } else { own };
     assert_eq!(capabilities >> 8 & 0xF, u64::from(format));
     SimMachine::of((0..processors).map(|_| {
         let dump = identity.cpuid();

@@ -128,7 +128,7 @@ pub const fn is_sample(record: &Record) -> bool {
 }
 
 /// Returns event select and unit mask of a source on a processor, by the manuals.
-pub fn encoding(machine: &SimMachine, processor: u32, source: u64) -> (u16, u8) {
+pub fn encoding(machine: &SimMachine, processor: u32, source: u64) -> (u16, u16) {
     let [_, vendor, ..] = machine.processor(processor).model().cpuid(0, 0);
     let [signature, ..] = machine.processor(processor).model().cpuid(1, 0);
     let is_intel = vendor.to_le_bytes() == *b"Genu";

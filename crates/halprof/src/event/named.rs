@@ -197,7 +197,7 @@ fn with_event(
     for (one, event) in usual().filter_map(|one| Some((one, one.table.find(name)?))) {
         let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let request = request_in(&event, value, modes).map_err(cannot)?;
+        let request = vendor_event::request(&event, value, modes).map_err(cannot)?;
         if is_raw(&request) && has_other_event(&event, *one, identity) {
             return Err(cannot(CannotCount::LowPowerCores).into());
         }
@@ -210,14 +210,6 @@ fn with_event(
         }
     }
     Ok(found)
-}
-
-/// Returns the request for an event in these modes.
-fn request_in(event: &VendorEvent, value: Option<Extra>, modes: u32) -> Result<Event, CannotCount> {
-    if modes & modes::PRECISE != 0 {
-        vendor_event::check_recordable(event)?;
-    }
-    vendor_event::request(event, value)
 }
 
 fn is_raw(event: &Event) -> bool {
@@ -262,7 +254,7 @@ fn with_imported(
         let event = event_cache::find(imported.as_ref(), Some(identity), core_type, name);
         let Some(event) = event.and_then(ImportedEvent::event) else { continue };
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let request = request_in(&event, value, modes).map_err(cannot)?;
+        let request = vendor_event::request(&event, value, modes).map_err(cannot)?;
         // The driver may not know an event that is newer than it.
         let mask = u32::from(event.counters.general_mask);
         let counters = if is_raw(&request) && event.counters != Counters::ANY { mask } else { 0 };

@@ -4,7 +4,7 @@ use events::Event as VendorEvent;
 use pmu::Source;
 use pmu::extra::{Extra, ExtraRegister, Selector};
 use pmu::source::RawEvent;
-use protocol::Event;
+use protocol::{Event, modes};
 use thiserror::Error;
 
 use crate::error_kind::ErrorKind;
@@ -47,8 +47,8 @@ pub enum CannotCount {
     /// Only an unused fixed counter counts it.
     #[error("only fixed counter {0} counts it, which the driver does not use yet")]
     FixedCounter(u8),
-    /// Only a fixed counter records it, and the driver records general counters. What they record has another name.
-    #[error("only fixed counter {0} records it, and the driver records general counters only")]
+    /// Only a fixed counter from 1 on records it.
+    #[error("only fixed counter {0} records it, and of the fixed counters the driver records counter 0 only")]
     FixedRecorder(u8),
     /// The driver knows event number and unit mask by other counters.
     #[error("the driver counts its event number and unit mask on other counters")]
@@ -76,34 +76,21 @@ impl CannotCountEvent {
         ErrorKind::UnsupportedSource
     }
 
-    /// Returns what the user can do about it, if anything.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
-        Some(match self.cause {
-            CannotCount::FixedRecorder(0) => "instructions:p   (records the retired instructions)".to_owned(),
-            _ => format!(".\\client encode {}   (shows what it needs)", self.name),
-        })
+        Some(format!(".\\client encode {}   (shows what it needs)", self.name))
     }
 }
 
-/// Checks that the driver can record an event under its own name.
-///
-/// # Errors
-/// If only a fixed counter records it: the general counters record another event, INST_RETIRED.ANY_P (C0/00) instead of
-/// INST_RETIRED.PREC_DIST (Linux, arch/x86/events/intel/ds.c, `intel_icl_pebs_event_constraints`).
-pub fn check_recordable(event: &VendorEvent) -> Result<(), CannotCount> {
-    match event.counters.fixed().next() {
-        Some(number) if event.is_fixed() => Err(CannotCount::FixedRecorder(number)),
-        _ => Ok(()),
-    }
-}
-
-/// Returns what the driver counts for an event of the maker: a source of the HAL or a raw event, with `value` instead
-/// of the table's value of its extra register.
+/// Returns what the driver counts for an event of the maker, or records if the modes have
+/// [`PRECISE`](modes::PRECISE): a source of the HAL or a raw event, with `value` instead of the table's value of its
+/// extra register. Fixed counter 0 records INST_RETIRED.PREC_DIST, and the general counters another event (Linux,
+/// arch/x86/events/intel/ds.c, `intel_icl_pebs_event_constraints`).
 ///
 /// # Errors
 /// If no request can carry the event.
-pub fn request(event: &VendorEvent, value: Option<Extra>) -> Result<Event, CannotCount> {
+pub fn request(event: &VendorEvent, value: Option<Extra>, modes: u32) -> Result<Event, CannotCount> {
     let encoding = event.encoding;
     let extra = extra(event, value)?;
     if event.is_fixed() {
@@ -113,6 +100,10 @@ pub fn request(event: &VendorEvent, value: Option<Extra>) -> Result<Event, Canno
         }
         let known = FIXED.into_iter().find(|(umask, _)| (encoding.event, encoding.umask) == (0, *umask));
         let raw = RawEvent::new().with_event(encoding.event).with_umask(encoding.umask);
+        if modes & modes::PRECISE != 0 {
+            let is_recorder = (encoding.event, encoding.umask, number) == (0, 1, 0);
+            return if is_recorder { Ok(Event::of(raw.source().0)) } else { Err(CannotCount::FixedRecorder(number)) };
+        }
         let is_unit = (encoding.event, number) == (0, SLOTS_COUNTER) && matches!(encoding.umask, 0x04 | 0x80..=0x87);
         let slots = is_unit.then_some(raw.source());
         let source = known.map(|(_, source)| source).or(slots).ok_or(CannotCount::FixedCounter(number))?;
@@ -170,7 +161,7 @@ mod tests {
         let (mut with_register, mut plain, mut reasons) = (0, 0, BTreeMap::new());
         for table in events::tables() {
             for event in table.events() {
-                let request = match request(&event, None) {
+                let request = match request(&event, None, modes::BOTH) {
                     Ok(request) => request,
                     Err(reason) => {
                         *reasons.entry(reason.to_string()).or_insert(0) += 1;

@@ -75,7 +75,8 @@ impl scheduler::Processors for Hardware {
             scheduler::Mode::Kernel => Mode::Kernel,
         };
         self.machine.run(processor, mode, &|selected| {
-            let is_it = |(event, umask, _): &&EventCount| (*event, *umask) == (selected.event, selected.umask);
+            let is_it =
+                |(event, umask, _): &&EventCount| (*event, u16::from(*umask)) == (selected.event, selected.umask);
             events.iter().find(is_it).map_or(0, |(.., count)| *count)
         });
         self.serve_interrupts(processor);

@@ -2,7 +2,7 @@
 
 use super::Hal;
 use crate::current_cpu::ProcessorIndex;
-use crate::debug_store::{self, Modes};
+use crate::debug_store::{self, Modes, Numbering};
 use crate::extra::{ExtraRegister, Selector};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu, Phase, RegisterGroup};
 use crate::interface::{Interface, ProfileInterface};
@@ -17,7 +17,7 @@ pub enum TriedRecording {
     /// Branches in these modes.
     Branches(Modes),
     /// The overflows of these counters.
-    Precise(CounterSet),
+    Precise(Numbering, CounterSet),
 }
 
 impl<E> Hal<E> {
@@ -136,12 +136,12 @@ impl<E> Hal<E> {
         match recorded {
             TriedRecording::Area(address) => debug_store::try_area(&first, address),
             TriedRecording::Branches(modes) => debug_store::try_trace(&first, modes),
-            TriedRecording::Precise(counters) => {
+            TriedRecording::Precise(numbering, counters) => {
                 let latency = match self.interface_of(processor) {
                     Interface::Emon(emon) => emon.measuring_latency(self.cpu_counters(processor), counters),
                     _ => CounterSet::NONE,
                 };
-                debug_store::try_pebs(&first, counters, latency)
+                debug_store::try_pebs(&first, numbering, counters, latency)
             }
         }
     }

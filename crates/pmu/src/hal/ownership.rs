@@ -24,11 +24,13 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Stores which counters of `processor` record precisely, as [`debug_store`](crate::debug_store) found them.
-    pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, .. }: Facilities) {
-        if let Some(pmu) = self.pmu(processor) {
-            pmu.snapshot.set_capabilities(self.whole_interface_with(pmu).with_precise(counters).capabilities());
-        }
+    /// Stores which counters of `processor` record precisely, as [`debug_store`](crate::debug_store) found them. Returns
+    /// the index of its first fixed counter.
+    pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { recorders, .. }: Facilities) -> u8 {
+        let Some(pmu) = self.pmu(processor) else { return 0 };
+        let interface = self.whole_interface_with(pmu).with_recorders(recorders);
+        pmu.snapshot.set_capabilities(interface.capabilities());
+        interface.first_fixed()
     }
 
     /// Returns a counter of the current processor that another program has enabled. Reads one register per counter up

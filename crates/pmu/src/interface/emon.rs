@@ -41,7 +41,9 @@ use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{Active, CounterRegisters, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
-pub use capabilities::{PmuCapabilities, has_architectural_pebs, hides_counters, reported_general};
+pub use capabilities::{
+    PmuCapabilities, RECORDERS, Recorders, has_architectural_pebs, hides_counters, reported_general,
+};
 pub use microarchitecture::Microarchitecture;
 pub use perf_metrics::UnitCounts;
 pub(crate) use perf_metrics::is_metric;
@@ -241,6 +243,7 @@ impl ProfileInterface for Emon {
         match self.fixed_for(source) {
             Some(counter) if fixed::is_alone(source) => CounterSet::NONE.with(counter),
             Some(counter) => general().with(counter),
+            None if fixed::is_raw(source) => CounterSet::NONE,
             None => general(),
         }
     }
@@ -262,8 +265,8 @@ impl ProfileInterface for Emon {
     fn listing(&self, source: &ProfileSource) -> Listing {
         let is_complete =
             matches!(self.capabilities.microarchitecture(), Microarchitecture::Core | Microarchitecture::Core2);
-        let is_unit = self.unit_counter(source).is_some();
-        if !source.source.is_raw() || is_complete || is_unit || self.class(source).is_some() {
+        let is_fixed = self.unit_counter(source).is_some() || fixed::number_for(source).is_some();
+        if !source.source.is_raw() || is_complete || is_fixed || self.class(source).is_some() {
             Listing::Known
         } else {
             Listing::Unlisted

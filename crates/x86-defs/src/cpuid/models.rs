@@ -30,8 +30,9 @@ pub enum IntelProcessor {
     IceLake,
     /// A hybrid. Also Raptor Lake.
     AlderLake,
-    /// Also Emerald Rapids, Granite Rapids, and Bartlett Lake, which has no E cores.
+    /// Also Emerald Rapids, and Bartlett Lake, which has no E cores.
     SapphireRapids,
+    GraniteRapids,
     /// A hybrid. Also Arrow Lake-U.
     MeteorLake,
     /// A hybrid. Also Arrow Lake-S.
@@ -91,7 +92,8 @@ impl IntelProcessor {
             (6, 0x3D | 0x47 | 0x4F | 0x56) => Self::Broadwell,
             (6, 0x4E | 0x55 | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6) => Self::Skylake,
             (6, 0x6A | 0x6C | 0x7D | 0x7E | 0x8C | 0x8D | 0xA7) => Self::IceLake,
-            (6, 0x8F | 0xAD | 0xAE | 0xCF | 0xD7) => Self::SapphireRapids,
+            (6, 0x8F | 0xCF | 0xD7) => Self::SapphireRapids,
+            (6, 0xAD | 0xAE) => Self::GraniteRapids,
             (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => Self::AlderLake,
             (6, 0xAA | 0xAC | 0xB5) => Self::MeteorLake,
             (6, 0xBD | 0xC6) => Self::LunarLake,

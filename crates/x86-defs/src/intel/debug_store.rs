@@ -20,6 +20,7 @@ pub struct PebsEnable {
     /// PEBS_EN_PMCn, bit n: overflows of general-purpose counter n are recorded.
     pub general: u32,
     /// LL_EN_PMCn of Nehalem to Cascade Lake, bit n: general-purpose counter n records load latency (SDM Vol. 3B, "Load
-    /// Latency Performance Monitoring Facility"). From Ice Lake on, these bits are of fixed-function counters.
-    pub load_latency: u32,
+    /// Latency Performance Monitoring Facility"). From Ice Lake on PEBS_EN_FIXEDn, bit n: overflows of fixed-function
+    /// counter n are recorded ("Extended PEBS").
+    pub latency_or_fixed: u32,
 }

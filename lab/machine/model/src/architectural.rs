@@ -3,7 +3,7 @@
 use crate::select::Selected;
 
 /// (event, umask) by the bit of `CPUID.0AH:EBX` (SDM, "Pre-defined Architectural Performance Events").
-const EVENTS: [(u16, u8); 8] = [
+const EVENTS: [(u16, u16); 8] = [
     (0x3C, 0x00), // UnHalted Core Cycles
     (0xC0, 0x00), // Instructions Retired
     (0x3C, 0x01), // UnHalted Reference Cycles
@@ -30,5 +30,5 @@ pub(crate) fn fixed(number: u8) -> Selected {
     FIXED
         .get(usize::from(number))
         .and_then(|&index| event(index))
-        .unwrap_or_else(|| Selected::event(0, number.saturating_add(1)))
+        .unwrap_or_else(|| Selected::event(0, u16::from(number.saturating_add(1))))
 }

@@ -151,6 +151,7 @@ impl Countable {
     /// Returns a bit for each general counter that counts the selected event.
     fn counters(self, selected: Selected) -> u64 {
         let Selected { event, umask, cmask, .. } = selected;
+        let [umask, _] = umask.to_le_bytes(); // with UMASK2 the same counters
         let find = |table: &[Rule]| {
             let fits = |(events, umasks, _): &&Rule| {
                 events.iter().any(|range| range.contains(&event)) && (umasks.is_empty() || umasks.contains(&umask))

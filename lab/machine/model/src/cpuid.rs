@@ -24,13 +24,19 @@ pub(crate) fn family(signature: u32) -> u32 {
     u32::from(base) + if base == 0xF { u32::from(extended) } else { 0 }
 }
 
-/// Returns whether an Intel processor is an Atom core of a hybrid (SDM Vol. 2, CPUID leaves 07H and 1AH).
+/// Returns whether the processor is an efficient core of a hybrid.
 pub(crate) fn is_atom(cpuid: Cpuid<'_>) -> bool {
+    atom(cpuid).is_some()
+}
+
+/// Returns the native model of an efficient core of a hybrid (leaf 1AH, EAX bits 23:0).
+pub(crate) fn atom(cpuid: Cpuid<'_>) -> Option<u32> {
     /// Core type in EAX\[31:24\].
     const ATOM: u8 = 0x20;
     let [last, ..] = cpuid(0, 0);
     let is_hybrid = last >= 0x1A && bit(u64::from(cpuid(7, 0)[3]), 15);
-    is_hybrid && byte(cpuid(0x1A, 0)[0], 31, 24) == ATOM
+    let core = is_hybrid.then(|| cpuid(0x1A, 0)[0]).filter(|core| byte(*core, 31, 24) == ATOM)?;
+    Some(core & 0xFF_FFFF)
 }
 
 /// Returns whether a hypervisor hides the PMU. A hypervisor with Microsoft's interface reports in leaf 40000003H, EDX

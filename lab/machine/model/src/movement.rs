@@ -22,7 +22,7 @@ pub(crate) struct Movements {
     counters: BTreeMap<CounterId, (Movement, u64)>,
     /// Events, by number and unit mask, that general counters count as zero (Linux commit 66bb8a065f5a, "KVM: x86: PMU
     /// Event Filter").
-    filtered: BTreeSet<(u16, u8)>,
+    filtered: BTreeSet<(u16, u16)>,
 }
 
 impl Movements {
@@ -30,7 +30,7 @@ impl Movements {
         self.counters.insert(counter, (movement, 0));
     }
 
-    pub(crate) fn set_filtered(&mut self, events: impl IntoIterator<Item = (u16, u8)>) {
+    pub(crate) fn set_filtered(&mut self, events: impl IntoIterator<Item = (u16, u16)>) {
         self.filtered = events.into_iter().collect();
     }
 

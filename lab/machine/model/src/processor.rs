@@ -168,7 +168,7 @@ impl Processor {
     }
 
     /// Makes general counters count zero of exactly these events, given by number and unit mask.
-    pub fn set_filtered(&mut self, events: impl IntoIterator<Item = (u16, u8)>) {
+    pub fn set_filtered(&mut self, events: impl IntoIterator<Item = (u16, u16)>) {
         self.movements.set_filtered(events);
     }
 

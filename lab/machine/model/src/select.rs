@@ -26,8 +26,8 @@ const INV: u32 = 23;
 pub struct Selected {
     /// Event select: 8 bits on Intel, 12 on AMD.
     pub event: u16,
-    /// Unit mask.
-    pub umask: u8,
+    /// Unit mask, with Intel's UMASK2 in bits 15:8.
+    pub umask: u16,
     /// Counter mask: if not zero, count cycles with at least this many events.
     pub cmask: u8,
     /// Whether cycles with fewer events than `cmask` are counted instead.
@@ -38,7 +38,7 @@ pub struct Selected {
 
 impl Selected {
     /// Selects an event by its unit mask, without counter mask, invert or edge detection.
-    pub(crate) fn event(event: u16, umask: u8) -> Self {
+    pub(crate) fn event(event: u16, umask: u16) -> Self {
         Self { event, umask, cmask: 0, invert: false, edge: false }
     }
 }
@@ -64,9 +64,10 @@ impl Select {
         bit(self.0, INT)
     }
 
-    /// Decodes the bits that both vendors have.
+    /// Decodes the register of Intel, in which bits that a processor lacks are 0.
     pub(crate) fn selected(self) -> Selected {
-        let [event, umask, _, cmask, ..] = self.0.to_le_bytes();
+        let [event, umask, _, cmask, _, umask2, ..] = self.0.to_le_bytes();
+        let umask = u16::from_le_bytes([umask, umask2]);
         Selected { event: u16::from(event), umask, cmask, invert: bit(self.0, INV), edge: bit(self.0, EDGE) }
     }
 
@@ -74,6 +75,6 @@ impl Select {
     pub(crate) fn selected_amd(self) -> Selected {
         let high = u16::from(field(self.0, 35, 32).to_le_bytes()[0]);
         let low = self.selected();
-        Selected { event: low.event | high << 8, ..low }
+        Selected { event: low.event | high << 8, umask: low.umask & 0xFF, ..low }
     }
 }

@@ -167,8 +167,11 @@ pub(crate) fn pebs_enable(facts: &PebsFacts) -> u64 {
     ])
 }
 
-/// `PEBS_DATA_CFG` of formats 4 and 5: data groups 3:0, last branch record entries 31:24 (SDM, "Adaptive PEBS").
-pub(crate) const PEBS_DATA_CFG: u64 = 0xFF00_000F;
+/// `PEBS_DATA_CFG`: data groups 3:0, last branch record entries 31:24 (SDM, "Adaptive PEBS"); in format 6 also counters
+/// and metrics 5:4, general counters 47:32 and fixed counters 55:48 (Linux, `PEBS_DATACFG_CNTR`).
+pub(crate) fn pebs_data_cfg(format: u8) -> u64 {
+    writable(&[(0xFF00_000F, true), (0x00FF_FFFF_0000_0030, format >= 6)])
+}
 
 /// `PerfEvtSeln` of AMD.
 pub(crate) fn perf_ctl(family: u32, svm: bool) -> u64 {

@@ -17,7 +17,7 @@ fn readable_registers(processor: &mut Processor, first: u32, stride: u32) -> u32
 }
 
 /// Architectural events by their bits in leaf 0AH, EBX.
-const EVENTS: [(u16, u8); 8] =
+const EVENTS: [(u16, u16); 8] =
     [(0x3C, 0), (0xC0, 0), (0x3C, 1), (0x2E, 0x4F), (0x2E, 0x41), (0xC4, 0), (0xC5, 0), (0xA4, 1)];
 
 #[test]

@@ -327,7 +327,7 @@ const TABLE: &[(&str, &[Registers])] = &[
         ],
     ),
     (
-        "lunar-lake-288v", // version 6: UMASK2 and EQ, 10 counters by leaf 23H; its record format is unknown to the model
+        "lunar-lake-288v", // version 6: UMASK2 and EQ, 10 counters by leaf 23H; record format 6
         &[
             each(0x186, 10, 0xFF14_0000_0000 | NEITHER),
             each(0xC1, 10, ANY),
@@ -345,6 +345,8 @@ const TABLE: &[(&str, &[Registers])] = &[
             CAPABILITIES,
             debugctl(0x5FC7),
             DS_AREA,
+            one(0x3F1, 0xF_0000_03FF),
+            one(0x3F2, 0x00FF_FFFF_FF00_003F),
             each(0x1A6, 2, 0xFFF_FFFF_FFFF),
             one(0x3F6, 0xFFFF),
             one(0x3F7, 0x7F_FF1F),

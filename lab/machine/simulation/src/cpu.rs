@@ -1,7 +1,7 @@
 //! A processor of the model as [`pmu::Cpu`] and [`pmu::GuardedCpu`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Mode, Processor, Selected};
@@ -27,8 +27,8 @@ pub struct ModelCpu {
     is_steady: AtomicBool,
     /// The control area, with its maximum size.
     area: Box<[AtomicU64; AREA_WORDS]>,
-    /// Whether the control area is allocated.
-    has_area: AtomicBool,
+    /// Number of words of the control area that are allocated.
+    area_words: AtomicUsize,
     /// The time-stamp counter, and by what each read advances it.
     time_stamp: AtomicU64,
     time_stamp_pace: AtomicU64,
@@ -78,8 +78,8 @@ const fn clear_by_others(number: u32) -> u64 {
 /// No guarded access has faulted.
 const NO_FAULT: u64 = u64::MAX;
 
-/// Size of the area in words: 0xA0 bytes.
-const AREA_WORDS: usize = 20;
+/// Words of the largest area: reset values of 32 general counters and of one fixed counter.
+const AREA_WORDS: usize = 41;
 
 impl ModelCpu {
     /// Wraps a processor.
@@ -94,7 +94,7 @@ impl ModelCpu {
             holds_time: AtomicBool::new(false),
             is_steady: AtomicBool::new(false),
             area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
-            has_area: AtomicBool::new(false),
+            area_words: AtomicUsize::new(0),
             time_stamp: AtomicU64::new(0),
             time_stamp_pace: AtomicU64::new(0),
             area_pace: AtomicU64::new(0),
@@ -251,12 +251,13 @@ impl ModelCpu {
         assert!(!self.is_asleep(), "{access} while the processor sleeps");
     }
 
-    /// Allocates the control area, filled with zeros, and returns its address.
+    /// Allocates the control area with this number of words, filled with zeros, and returns its address.
     ///
     /// # Panics
-    /// Panics if the area is already allocated.
-    pub fn allocate_area(&self) -> u64 {
-        assert!(!self.has_area.swap(true, Ordering::Relaxed), "allocated twice");
+    /// Panics if the area is already allocated, or cannot have so many words.
+    pub fn allocate_area(&self, words: usize) -> u64 {
+        assert!(words <= AREA_WORDS);
+        assert_eq!(self.area_words.swap(words, Ordering::Relaxed), 0, "allocated twice");
         self.area.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.area.as_ptr().expose_provenance() as u64
     }
@@ -266,12 +267,22 @@ impl ModelCpu {
     /// # Panics
     /// Panics if the area is not allocated.
     pub fn free_area(&self) {
-        assert!(self.has_area.swap(false, Ordering::Relaxed), "freed, but not allocated");
+        assert_ne!(self.area_words.swap(0, Ordering::Relaxed), 0, "freed, but not allocated");
     }
 
     /// Returns whether the control area is allocated.
     pub fn has_area(&self) -> bool {
-        self.has_area.load(Ordering::Relaxed)
+        self.area_words.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns a word of the control area, or `None` if there is no area.
+    ///
+    /// # Panics
+    /// Panics if the area is shorter: the word belongs to somebody else.
+    fn area_word(&self, word: u8) -> Option<&AtomicU64> {
+        let (index, words) = (usize::from(word), self.area_words.load(Ordering::Relaxed));
+        assert!(words == 0 || index < words, "word {word} of an area of {words} words");
+        self.area.get(index).filter(|_| words > 0)
     }
 
     /// Returns the number of reads and of writes of the LVT entry.
@@ -473,12 +484,12 @@ impl Cpu for ModelCpu {
 
     fn save_area(&self, word: u8) -> u64 {
         self.pass_time_stamps(self.area_pace.load(Ordering::Relaxed));
-        let word = self.area.get(usize::from(word)).filter(|_| self.has_area());
+        let word = self.area_word(word);
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     fn set_save_area(&self, word: u8, value: u64) {
-        if let Some(word) = self.area.get(usize::from(word)).filter(|_| self.has_area()) {
+        if let Some(word) = self.area_word(word) {
             word.store(value, Ordering::Relaxed);
         }
     }

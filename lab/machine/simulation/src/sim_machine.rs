@@ -7,7 +7,7 @@ mod sleep;
 mod threads;
 mod tracing;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cpuid_dumps::CpuIdentity;
@@ -70,6 +70,8 @@ pub struct SimMachine {
     /// The NTSTATUS with which the kernel refuses control areas, the first processor that this applies to, and the
     /// address that the kernel reports.
     area_refusal: (AtomicU32, AtomicU32, AtomicU64),
+    /// Words of the areas that the kernel allocates.
+    kernel_area_words: AtomicU8,
     /// The processor on which requests arrive.
     current: AtomicU32,
     /// Events for Event Tracing for Windows.
@@ -157,6 +159,7 @@ impl SimMachine {
             profiling_threads: AtomicU32::new(0),
             shadow: AtomicU32::new(0),
             area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
+            kernel_area_words: AtomicU8::new(20), // since Windows 10 1903
             current: AtomicU32::new(0),
             tracing: Tracing::default(),
         }
@@ -286,6 +289,11 @@ impl SimMachine {
         refusal.store(status, Ordering::Relaxed);
         from.store(first, Ordering::Relaxed);
         told.store(address, Ordering::Relaxed);
+    }
+
+    /// Sets how many words the areas have that the kernel allocates: 12 before Windows 10 1903, else 20.
+    pub fn set_kernel_area_words(&self, words: u8) {
+        self.kernel_area_words.store(words, Ordering::Relaxed);
     }
 
     /// Sets up every processor as on an ordinary Intel PC: Windows keeps its own save area with the address in

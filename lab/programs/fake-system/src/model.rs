@@ -119,7 +119,7 @@ impl ModelMachine {
             while left > 0 {
                 let now = if work.len() > 1 { left.min(SLICE) } else { left };
                 self.machine.run(processor, Mode::User, &|selected| {
-                    let event = (selected.event, selected.umask);
+                    let event = (selected.event, selected.umask.to_le_bytes()[0]);
                     let of_iteration = if RETIRED.contains(&event) {
                         INSTRUCTIONS
                     } else if BRANCHES_RETIRED.contains(&event) {

@@ -39,7 +39,8 @@ impl scheduler::Processors for Processors<'_> {
             scheduler::Mode::Kernel => (Mode::Kernel, protocol::Mode::Kernel),
         };
         model.machine.run(processor, mode, &|selected| {
-            let is_it = |(event, umask, _): &&EventCount| (*event, *umask) == (selected.event, selected.umask);
+            let is_it =
+                |(event, umask, _): &&EventCount| (*event, u16::from(*umask)) == (selected.event, selected.umask);
             events.iter().find(is_it).map_or(0, |(.., count)| *count * model.accuracy / 1_000)
         });
         let ip = addresses_of(system::known_work::Function::First).start;

@@ -32,6 +32,19 @@ const SLOTS_WIDTH: u8 = 48;
 /// The general counters of a P core that [hides](hides_counters) some.
 const HIDDEN_GENERAL: u64 = 0xFF;
 
+/// The counters of a processor that record precisely (PEBS).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recorders {
+    /// Number of general counters, starting with counter 0: one of [`RECORDERS`].
+    pub general: u8,
+    /// Whether fixed counter 0 does.
+    pub fixed: bool,
+}
+
+/// Numbers of general counters that record precisely: without PEBS, before Nehalem and on small cores, to Comet Lake,
+/// and since Ice Lake.
+pub const RECORDERS: [u8; 4] = [0, 1, 4, 8];
+
 /// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers,
 /// and bit 59 that of CTR_Frz in the status.
 #[bitfield(u64)]
@@ -74,9 +87,12 @@ pub struct PmuCapabilities {
     enumerated: u8,
     /// Whether it is a server of Sandy Bridge or Ivy Bridge, whose off-core responses have more bits.
     pub is_server: bool,
-    /// Number of general counters that record precisely (PEBS), starting with counter 0. CPUID does not report this.
-    #[bits(3)]
-    pub precise: u8,
+    /// Which of [`RECORDERS`] is the number of general counters that record precisely (PEBS). CPUID does not report
+    /// this.
+    #[bits(2)]
+    recorders_code: u8,
+    /// Whether fixed counter 0 records precisely. CPUID does not report this.
+    fixed_records: bool,
     /// Number of the [`Microarchitecture`].
     #[bits(5)]
     microarchitecture_number: u8,
@@ -230,10 +246,29 @@ impl PmuCapabilities {
         Microarchitecture::from_number(self.microarchitecture_number())
     }
 
-    /// Returns the capabilities with this number of general counters that record, starting with counter 0.
+    /// Returns the capabilities with these recorders.
     #[must_use]
-    pub const fn recording(self, counters: u8) -> Self {
-        self.with_precise(counters & 7)
+    pub const fn recording(self, recorders: Recorders) -> Self {
+        let code = match recorders.general {
+            0 => 0,
+            1..4 => 1,
+            4..8 => 2,
+            8.. => 3,
+        };
+        self.with_recorders_code(code).with_fixed_records(recorders.fixed)
+    }
+
+    /// Returns the counters that record precisely.
+    #[must_use]
+    pub const fn recorders(self) -> Recorders {
+        let [none, one, four, eight] = RECORDERS;
+        let general = match self.recorders_code() {
+            0 => none,
+            1 => one,
+            2 => four,
+            _ => eight,
+        };
+        Recorders { general, fixed: self.fixed_records() }
     }
 
     /// Returns the number of counter indexes: general counters, then fixed ones up to the last usable one.

@@ -156,7 +156,7 @@ impl Microarchitecture {
             | Microarchitecture::Broadwell => SANDY_BRIDGE_EP,
             Microarchitecture::Skylake => SKYLAKE,
             Microarchitecture::IceLake => ICE_LAKE,
-            Microarchitecture::GoldenCove => GOLDEN_COVE,
+            Microarchitecture::GoldenCove | Microarchitecture::RedwoodCove => GOLDEN_COVE,
             Microarchitecture::LionCove | Microarchitecture::CougarCove => LION_COVE,
             Microarchitecture::Silvermont => SILVERMONT,
             Microarchitecture::KnightsLanding => KNIGHTS_LANDING,
@@ -176,8 +176,8 @@ impl Microarchitecture {
     /// Returns whether an event that needs an extra register is precise on every counter that counts it: load latency,
     /// FRONTEND_RETIRED, MEM_LOAD_L2_MISS_RETIRED (event files, columns `PEBS` and `PEBScounters`). The tables of
     /// constraints have no precise counters for events with a second register.
-    pub(super) fn is_precise_with_extra(self, event: u8, umask: u8) -> bool {
-        let is_it = |row: &&ExtraEvent| (row.event, row.umask) == (event, umask);
+    pub(super) fn is_precise_with_extra(self, event: u8, umask: u16) -> bool {
+        let is_it = |row: &&ExtraEvent| (row.event, row.umask.into()) == (event, umask);
         self.extra_events(false).iter().find(is_it).is_some_and(|row| match row.register {
             ExtraRegister::LoadLatency => true,
             ExtraRegister::FrontEnd => row.event == FRONTEND_RETIRED,

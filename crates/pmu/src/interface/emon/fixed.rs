@@ -4,7 +4,7 @@ use x86_defs::intel::perfmon::FixedControl;
 
 use super::capabilities::{MAX_FIXED, PmuCapabilities};
 use super::sources::ebx_bit;
-use crate::source::ProfileSource;
+use crate::source::{ProfileSource, RawEvent};
 use crate::state::{CounterSet, CounterState, CpuCounters};
 
 /// Bits in leaf 0xA EBX of the events that fixed counters 0 to 2 count: instructions retired, core cycles, reference
@@ -16,15 +16,27 @@ const EVENTS: [u8; MAX_FIXED as usize] = [1, 0, 2];
 /// 3B, 21.2.3).
 const REFERENCE_CYCLES: u8 = 2;
 
+/// Instructions retired, as only fixed counter 0 counts and records them: INST_RETIRED.ANY, INST_RETIRED.PREC_DIST. No
+/// general counter has this encoding.
+const INSTRUCTIONS: RawEvent = RawEvent::new().with_umask(0x01);
+
 /// Returns the number of the fixed counter for the event of a source, if there is one.
 pub fn number_for(source: &ProfileSource) -> Option<u8> {
+    if is_raw(source) {
+        return Some(0);
+    }
     let bit = ebx_bit(source)?;
     (0..).zip(EVENTS).find(|(_, event)| *event == bit).map(|(number, _)| number)
 }
 
 /// Returns whether only the fixed counter may count the source: two requests must not get counts in different units.
 pub fn is_alone(source: &ProfileSource) -> bool {
-    number_for(source) == Some(REFERENCE_CYCLES)
+    number_for(source) == Some(REFERENCE_CYCLES) || is_raw(source)
+}
+
+/// Returns whether the source is the raw event that no general counter counts.
+pub fn is_raw(source: &ProfileSource) -> bool {
+    source.source.raw() == Some(INSTRUCTIONS)
 }
 
 /// Returns the bits of IA32_FIXED_CTR_CTRL outside the interface, as they were found.

@@ -23,7 +23,6 @@ pub enum Microarchitecture {
     Skylake = 9,
     /// Also Rocket Lake and Tiger Lake.
     IceLake = 10,
-    /// Also Redwood Cove.
     GoldenCove = 11,
     LionCove = 12,
     CougarCove = 13,
@@ -42,6 +41,8 @@ pub enum Microarchitecture {
     Skymont = 23,
     Darkmont = 24,
     ArcticWolf = 25,
+    /// Golden Cove's events, but for load latency.
+    RedwoodCove = 26,
 }
 
 /// Native model of Crestmont in leaf 1AH (Linux, arch/x86/events/perf_event.h, `INTEL_ATOM_CMT_NATIVE_ID`).
@@ -49,7 +50,7 @@ const NATIVE_CRESTMONT: u32 = 2;
 
 impl Microarchitecture {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Unknown,
         Self::Core,
         Self::Core2,
@@ -76,6 +77,7 @@ impl Microarchitecture {
         Self::Skymont,
         Self::Darkmont,
         Self::ArcticWolf,
+        Self::RedwoodCove,
     ];
 
     /// Returns the microarchitecture of the current processor, by its family, model and core type. A hybrid whose core
@@ -113,8 +115,9 @@ impl Microarchitecture {
             Some(P::Skylake) => Self::Skylake,
             Some(P::IceLake) => Self::IceLake,
             Some(P::SapphireRapids) => Self::GoldenCove,
+            Some(P::GraniteRapids) => Self::RedwoodCove,
             Some(P::AlderLake) => either(Self::GoldenCove, Self::Gracemont),
-            Some(P::MeteorLake) => either(Self::GoldenCove, Self::Crestmont),
+            Some(P::MeteorLake) => either(Self::RedwoodCove, Self::Crestmont),
             Some(P::LunarLake) => either(Self::LionCove, Self::Skymont),
             Some(P::ArrowLakeH) => match efficient_core().map(|core| core.native_model()) {
                 None => Self::LionCove,
@@ -165,7 +168,7 @@ impl Microarchitecture {
             Self::Broadwell => &tables::BROADWELL,
             Self::Skylake => &tables::SKYLAKE,
             Self::IceLake => &tables::ICE_LAKE,
-            Self::GoldenCove => &tables::GOLDEN_COVE,
+            Self::GoldenCove | Self::RedwoodCove => &tables::GOLDEN_COVE,
             Self::LionCove => &tables::LION_COVE,
             Self::CougarCove => &tables::COUGAR_COVE,
             Self::CoyoteCove => &tables::COYOTE_COVE,

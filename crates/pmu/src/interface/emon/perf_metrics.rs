@@ -68,7 +68,7 @@ impl Microarchitecture {
     pub(super) const fn metrics(self) -> u8 {
         match self {
             Self::IceLake => 4,
-            Self::GoldenCove | Self::LionCove | Self::CougarCove | Self::CoyoteCove => MOST,
+            Self::GoldenCove | Self::RedwoodCove | Self::LionCove | Self::CougarCove | Self::CoyoteCove => MOST,
             _ => 0,
         }
     }

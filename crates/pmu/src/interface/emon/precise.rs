@@ -3,14 +3,14 @@
 use debug_store::pebs::Format;
 use x86_defs::intel::perfmon::{GlobalStatus, PerfEvtSel};
 
-use super::{Emon, IA32_PERF_GLOBAL_OVF_CTRL, Microarchitecture};
+use super::{Emon, IA32_PERF_GLOBAL_OVF_CTRL, Microarchitecture, Recorders};
 use crate::cpu::Cpu;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
 
-/// Event select and unit mask.
-type Encoding = (u8, u8);
+/// Event select, and unit mask with UMASK2 in bits 15:8.
+type Encoding = (u8, u16);
 
 /// The precise form of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Microarchitecture {
         if !self.lists_precise() {
             return usual(encoding);
         }
-        let class = self.table().find(event.into(), umask.into(), false)?;
+        let class = self.table().find_whole(event.into(), umask)?;
         let counters = class.precise();
         let form = PreciseForm { recorded: encoding, counters, since: Format::Core2 };
         (!counters.is_empty()).then_some(form)
@@ -71,7 +71,7 @@ impl Microarchitecture {
     fn form(self, encoding: Encoding) -> Option<PreciseForm> {
         let (event, umask) = encoding;
         let with_extra = || {
-            let class = self.table().find(event.into(), umask.into(), false);
+            let class = self.table().find_whole(event.into(), umask);
             let class = class.filter(|_| self.is_precise_with_extra(event, umask))?;
             Some(PreciseForm { recorded: encoding, counters: class.counters(), since: Format::Core2 })
         };
@@ -93,24 +93,44 @@ impl Microarchitecture {
 
     fn precise_form_by(source: &ProfileSource, form: impl Fn(Encoding) -> Option<PreciseForm>) -> Option<PreciseForm> {
         let select = PerfEvtSel::from_bits(source.select);
-        if select.cmask() != 0 || select.inv() || select.edge() || select.eq() || select.umask2() != 0 {
+        if select.cmask() != 0 || select.inv() || select.edge() || select.eq() {
             return None;
         }
-        let named = (select.event_select(), select.umask());
+        let named = (select.event_select(), u16::from_le_bytes([select.umask(), select.umask2()]));
         let other = || form(other_encoding(named)).filter(|_| !source.source.is_raw());
         form(named).or_else(other)
     }
 
     /// Returns how many events follow the overflow of a counter until its record is written, including the event that
     /// writes it. An overflow arms PEBS, and the next event writes the record and reloads the counter (SDM Vol. 3B,
-    /// "PEBS Programming Environment" of Sandy Bridge). Counter 0 of Golden Cove writes it at the overflow itself (SDM
-    /// Vol. 3B, "PDist: Precise Distribution"; `PDISTCounter` of the event files).
-    #[must_use]
-    pub const fn events_to_record(self, counter: u8) -> u64 {
+    /// "PEBS Programming Environment" of Sandy Bridge). A general counter with precise distribution writes it at the
+    /// overflow itself (SDM Vol. 3B, "PDist: Precise Distribution"; `PDISTCounter` of the event files).
+    const fn events_to_record(self, counter: u8) -> u64 {
         match (self, counter) {
-            (Self::GoldenCove, 0) => 0,
+            (Self::GoldenCove | Self::RedwoodCove, 0) | (Self::LionCove, 0 | 1) => 0,
             _ => 1,
         }
+    }
+
+    /// Returns whether fixed counter 0 records instructions, which it does with precise distribution:
+    /// INST_RETIRED.PREC_DIST of P cores, INST_RETIRED.ANY of E cores (`PEBScounters` of the event files; Linux,
+    /// arch/x86/events/intel/ds.c, `intel_icl_pebs_event_constraints` and those after it).
+    const fn has_fixed_recorder(self) -> bool {
+        matches!(
+            self,
+            Self::IceLake
+                | Self::GoldenCove
+                | Self::RedwoodCove
+                | Self::LionCove
+                | Self::CougarCove
+                | Self::CoyoteCove
+                | Self::Tremont
+                | Self::Gracemont
+                | Self::Crestmont
+                | Self::Skymont
+                | Self::Darkmont
+                | Self::ArcticWolf
+        )
     }
 
     /// Returns whether records of this format can record a source.
@@ -131,35 +151,55 @@ impl PreciseForm {
     #[must_use]
     pub const fn select(&self, select: u64) -> u64 {
         let (event, umask) = self.recorded;
-        PerfEvtSel::from_bits(select).with_event_select(event).with_umask(umask).into_bits()
+        let [umask, umask2] = umask.to_le_bytes();
+        let select = PerfEvtSel::from_bits(select).with_event_select(event).with_umask(umask).with_umask2(umask2);
+        select.into_bits()
     }
 }
 
 impl Emon {
-    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
+    /// Returns the interface for a processor with these recorders.
     #[must_use]
-    pub const fn with_precise(self, counters: u8) -> Self {
-        Self { capabilities: self.capabilities.recording(counters) }
+    pub const fn with_recorders(self, recorders: Recorders) -> Self {
+        Self { capabilities: self.capabilities.recording(recorders) }
     }
 
     /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(self, source: &ProfileSource) -> CounterSet {
-        self.recorded(source).and(CounterSet::first(self.capabilities.precise()))
+        let Recorders { general, fixed } = self.capabilities.recorders();
+        let fixed = if fixed { self.fixed() } else { CounterSet::NONE };
+        self.recorded(source).and(CounterSet::first(general).or(fixed))
     }
 
     /// Returns the counters that record a source precisely, if the processor has PEBS.
     #[must_use]
     pub fn recorded(self, source: &ProfileSource) -> CounterSet {
         let microarchitecture = self.capabilities.microarchitecture();
-        let Some(form) = microarchitecture.precise_form(source) else { return CounterSet::NONE };
+        let fixed = match self.fixed_for(source) {
+            Some(counter) if self.number(counter) == Some(0) && microarchitecture.has_fixed_recorder() => {
+                CounterSet::NONE.with(counter)
+            }
+            _ => CounterSet::NONE,
+        };
+        let Some(form) = microarchitecture.precise_form(source) else { return fixed };
         // An unknown model may be the successor of one whose counter 0 does not record instructions. Where only counter
         // 0 records, no such one exists.
         let is_doubtful = microarchitecture == Microarchitecture::Unknown
             && form.recorded == INSTRUCTIONS
-            && self.capabilities.precise() != 1;
+            && self.capabilities.recorders().general != 1;
         let doubtful = if is_doubtful { CounterSet::first(1) } else { CounterSet::NONE };
-        form.counters().and(self.general()).without(doubtful)
+        form.counters().and(self.general()).without(doubtful).or(fixed)
+    }
+
+    /// Returns how many events of a counter that records precisely follow its overflow until the record is written,
+    /// including the event that writes it. Fixed counter 0 has precise distribution wherever it records.
+    #[must_use]
+    pub const fn events_to_record(self, counter: u8) -> u64 {
+        match self.number(counter) {
+            Some(_) => 0,
+            None => self.capabilities.microarchitecture().events_to_record(counter),
+        }
     }
 }
 

@@ -51,6 +51,10 @@ pub mod word {
     pub const PEBS_INTERRUPT_THRESHOLD: u8 = 7;
     /// Reset value of general-purpose counter 0. Those of the other counters follow.
     pub const PEBS_COUNTER_RESET: u8 = 8;
+    /// Reset value of fixed-function counter 0 of record format 4, behind those of 8 general-purpose counters.
+    pub const PEBS_FIXED_RESET_4: u8 = 16;
+    /// The same from format 5 on, behind those of 32 (Linux, arch/x86/events/intel/ds.c, `intel_pmu_pebs_enable`).
+    pub const PEBS_FIXED_RESET_5: u8 = 40;
 }
 
 /// Reset values of general-purpose counters in [`ControlAreaV62`].
@@ -98,5 +102,5 @@ const _: () = {
     assert!(offset_of!(ControlAreaV62, pebs_counter_reset) == 8 * word::PEBS_COUNTER_RESET as usize);
     assert!(size_of::<ControlArea1903>() == 0xA0);
     assert!(offset_of!(ControlArea1903, pebs_gp_counter_reset) == 8 * word::PEBS_COUNTER_RESET as usize);
-    assert!(offset_of!(ControlArea1903, pebs_fixed_counter_reset) == 0x80);
+    assert!(offset_of!(ControlArea1903, pebs_fixed_counter_reset) == 8 * word::PEBS_FIXED_RESET_4 as usize);
 };

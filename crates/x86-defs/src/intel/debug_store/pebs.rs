@@ -6,9 +6,9 @@
 //! | 1 | Nehalem to Ivy Bridge | [`PebsFormat1`] | 176 |
 //! | 2 | Haswell, Broadwell | [`PebsFormat2`] | 192 |
 //! | 3 | Skylake to Comet Lake | [`PebsFormat3`] | 200 |
-//! | 4, 5 | Ice Lake and later | [`BasicGroup`] and the groups that it names | in the record |
+//! | 4 to 6 | Ice Lake to Arrow Lake | [`BasicGroup`] and the groups that it names | in the record |
 //!
-//! Adaptive records (formats 4 and 5) consist of groups in this order: basic, memory, general-purpose registers, XMM
+//! Adaptive records (formats 4 to 6) consist of groups in this order: basic, memory, general-purpose registers, XMM
 //! registers, last branch records. Each group except the first is optional.
 
 use core::mem::offset_of;

@@ -48,7 +48,7 @@ const PEBS_DATA_CFG: u32 = 0x3F2;
 /// `PEBS_FMT` of `IA32_PERF_CAPABILITIES`.
 const PEBS_FORMAT: (u32, u32) = (11, 8);
 /// The newest format that the model supports.
-const LAST_FORMAT: u8 = 5;
+const LAST_FORMAT: u8 = 6;
 
 /// The bits of the Branch Trace Store in `IA32_DEBUGCTL`.
 #[derive(Debug, Clone, Copy)]
@@ -168,7 +168,8 @@ impl Pebs {
             0 => 1,
             1..=3 if is_alone => 1,
             1..=3 => 4,
-            _ => 8,
+            4 | 5 => 8,
+            _ => 32,
         };
         let baseline = leaf.pebs_baseline();
         let facts = PebsFacts {
@@ -257,7 +258,7 @@ impl Registers {
             DS_AREA if !is_canonical(value) => return Some(Err(GeneralProtection)),
             DS_AREA => (&mut self.area, 0),
             PEBS_ENABLE => (&mut self.pebs_enable, !self.features.pebs?.writable),
-            PEBS_DATA_CFG => (&mut self.data_cfg, !writable::PEBS_DATA_CFG),
+            PEBS_DATA_CFG => (&mut self.data_cfg, !writable::pebs_data_cfg(self.features.pebs?.format)),
             _ => return Some(Err(GeneralProtection)),
         };
         Some(refuse_reserved(value, reserved).map(|()| *register = value))

@@ -45,7 +45,7 @@ impl Metrics {
 
     /// Iterates over the metrics, each with its event.
     pub(crate) fn each(&self) -> impl Iterator<Item = (u8, Selected)> + use<> {
-        (0..self.number).map(|metric| (metric, Selected::event(EVENT, FIRST_UMASK + metric)))
+        (0..self.number).map(|metric| (metric, Selected::event(EVENT, u16::from(FIRST_UMASK + metric))))
     }
 
     /// Reads the register, while fixed counter 3 has the value `slots`.

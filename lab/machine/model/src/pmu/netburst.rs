@@ -107,7 +107,7 @@ impl Core {
         let compare = bit(cccr, COMPARE);
         let selected = Selected {
             event: u16::try_from(event | mask >> 8 << 8).ok()?,
-            umask: mask.to_le_bytes()[0],
+            umask: u16::from(mask.to_le_bytes()[0]),
             cmask: if compare { field(cccr, 23, 20).to_le_bytes()[0] } else { 0 },
             invert: compare && bit(cccr, COMPLEMENT),
             edge: compare && bit(cccr, EDGE),

@@ -255,6 +255,6 @@ pub fn entries(processor: &Processor) -> Vec<LedgerEntry> {
 }
 
 /// Returns the event and the unit mask of a selection.
-pub fn encoding(selected: Selected) -> (u16, u8) {
+pub fn encoding(selected: Selected) -> (u16, u16) {
     (selected.event, selected.umask)
 }

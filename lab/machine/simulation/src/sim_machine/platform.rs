@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
+use pmu::debug_store::MOST_SAVE_AREA_WORDS;
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::status::{
     STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
@@ -185,7 +186,12 @@ impl Platform for &SimMachine {
         if by == AreaAllocator::Kernel && status != SUCCESS && processor.number() >= first.load(Ordering::Relaxed) {
             return Err(AreaRefused { status: NtStatus::new(status), address: address.load(Ordering::Relaxed) });
         }
-        Ok(ControlArea { address: self.processor(processor.number()).allocate_area(), size: 0xA0 })
+        let words = match by {
+            AreaAllocator::Kernel => self.kernel_area_words.load(Ordering::Relaxed),
+            AreaAllocator::Driver => MOST_SAVE_AREA_WORDS,
+        };
+        let address = self.processor(processor.number()).allocate_area(words.into());
+        Ok(ControlArea { address, size: u32::from(words) * 8 })
     }
 
     fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus> {

@@ -4,9 +4,9 @@
 mod tables;
 
 use crate::{
-    bits::byte,
+    bits::{bit, byte},
     counter::CounterId,
-    cpuid::{family, is_atom},
+    cpuid::{atom, family},
     select::Selected,
 };
 use tables::Rule;
@@ -22,16 +22,21 @@ const UNKNOWN_ALONE: &[Rule] = &[(0xC0, &[0x00], 1), (0xC4, &[0x00], 1), (0xC5, 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recordable {
     rules: &'static [Rule],
-    /// Counter 0 has precise distribution.
-    is_distributed: bool,
+    /// A bit for each general counter with precise distribution.
+    distributed: u64,
 }
 
 impl Recordable {
     pub(super) fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> Self {
         let [signature, ..] = cpuid(1, 0);
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
-        let rules = if family(signature) == 6 { of_family_6(model, is_atom(cpuid)) } else { UNKNOWN };
-        Self { rules, is_distributed: std::ptr::eq(rules, tables::GOLDEN_COVE) }
+        let rules = if family(signature) == 6 { of_family_6(model, atom(cpuid)) } else { UNKNOWN };
+        let distributed = match rules {
+            _ if std::ptr::eq(rules, tables::GOLDEN_COVE) => 0b1,
+            _ if std::ptr::eq(rules, tables::LION_COVE) => 0b11,
+            _ => 0,
+        };
+        Self { rules, distributed }
     }
 
     /// Returns the restrictions of a processor on which only counter 0 records.
@@ -49,16 +54,23 @@ impl Recordable {
     }
 
     /// Returns whether a counter records the selected event with precise distribution: at the overflow itself instead
-    /// of at the next event (column `PDISTCounter` of the event files, which has counter 0 for every event of Golden
-    /// Cove; SDM, "PDist: Precise Distribution").
+    /// of at the next event (column `PDISTCounter` of the event files: counter 0 on Golden Cove, 0 and 1 on Lion Cove,
+    /// fixed counter 0 wherever it records; SDM, "PDist: Precise Distribution").
     pub(super) fn is_distributed(self, counter: CounterId, selected: Selected) -> bool {
-        self.is_distributed && counter == CounterId::General(0) && self.counters(selected) != 0
+        match counter {
+            CounterId::General(number) => bit(self.distributed & self.counters(selected), number.into()),
+            CounterId::Fixed(number) => number == 0,
+            CounterId::Metric(_) => false,
+        }
     }
 }
 
 /// Returns the rules of a model of family 6 (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel";
 /// `mapfile.csv` of the event files).
-fn of_family_6(model: u8, is_atom: bool) -> &'static [Rule] {
+fn of_family_6(model: u8, atom: Option<u32>) -> &'static [Rule] {
+    /// Native model of Crestmont (Linux, arch/x86/events/perf_event.h, `INTEL_ATOM_CMT_NATIVE_ID`).
+    const CRESTMONT: u32 = 2;
+    let is_atom = atom.is_some();
     match model {
         0x0F | 0x16 | 0x17 | 0x1D => tables::CORE_2,
         0x1A | 0x1E | 0x1F | 0x2E => tables::NEHALEM,
@@ -80,6 +92,9 @@ fn of_family_6(model: u8, is_atom: bool) -> &'static [Rule] {
         0x86 | 0x96 | 0x9C => tables::TREMONT,
         0xBE => tables::GRACEMONT,
         0xAF | 0xB6 => tables::CRESTMONT,
+        0xC5 if atom == Some(CRESTMONT) => tables::CRESTMONT,
+        0xBD | 0xC5 | 0xC6 if is_atom => tables::SKYMONT,
+        0xBD | 0xC5 | 0xC6 => tables::LION_COVE,
         _ => UNKNOWN,
     }
 }
