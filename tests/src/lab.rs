@@ -455,7 +455,7 @@ impl Lab {
     ///
     /// # Errors
     /// The connection to the lab is lost.
-    pub fn ledger(&mut self, processor: usize, event: u16, umask: u8) -> Result<RangeInclusive<u64>> {
+    pub fn ledger(&mut self, processor: usize, event: u16, umask: u16) -> Result<RangeInclusive<u64>> {
         let ledger = self.wire.ledger()?;
         let entries = ledger.get(processor).context("no such processor")?;
         let entries = entries.iter().filter(|entry| (entry.event, entry.umask) == (event, umask));

@@ -284,7 +284,7 @@ impl Executed {
 }
 
 /// Returns what the counters count for a thread in both modes.
-fn all(ledger: &Ledger, (event, umask): (u16, u8)) -> u64 {
+fn all(ledger: &Ledger, (event, umask): (u16, u16)) -> u64 {
     ledger.user(event, umask) + ledger.kernel(event, umask) + ledger.interrupts(event, umask)
 }
 

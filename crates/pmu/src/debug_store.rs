@@ -393,6 +393,8 @@ pub struct Numbering {
 
 impl Numbering {
     /// Returns the word of the save area from which the processor loads a counter after a record.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
     #[must_use]
     pub const fn reset_word(self, counter: u8) -> u8 {
         match counter.checked_sub(self.first_fixed) {

@@ -29,7 +29,7 @@ const LITTLE: u32 = 1;
 struct Sampled {
     source: u64,
     modes: u32,
-    event: (u16, u8),
+    event: (u16, u16),
 }
 
 /// TotalIssues.
@@ -61,7 +61,7 @@ pub struct Stage<'a> {
 }
 
 /// Number of events, of those between accesses, and of overflows, by processor, and event and unit mask.
-type Totals = BTreeMap<(u32, (u16, u8)), [u64; 3]>;
+type Totals = BTreeMap<(u32, (u16, u16)), [u64; 3]>;
 
 impl<'a> Stage<'a> {
     /// Prepares the machine for a scenario. The driver is installed.
@@ -285,7 +285,7 @@ impl<'a> Stage<'a> {
         Ok(wrong)
     }
 
-    fn compare(&self, event: (u16, u8), counts: &[CountRecord], totals: &Totals, wrong: &mut Vec<String>) {
+    fn compare(&self, event: (u16, u16), counts: &[CountRecord], totals: &Totals, wrong: &mut Vec<String>) {
         for count in counts {
             let key = (count.processor, event);
             let [counted, between, overflows] = totals.get(&key).copied().unwrap_or_default();

@@ -66,7 +66,7 @@ pub struct Disturber {
     /// Last value of another program, by processor and register.
     foreign: BTreeMap<(u32, u32), u64>,
     /// Number of events by processor, event and unit mask.
-    pub events: BTreeMap<(u32, u16, u8), u64>,
+    pub events: BTreeMap<(u32, u16, u16), u64>,
     pub happened: Happened,
 }
 

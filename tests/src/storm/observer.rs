@@ -17,7 +17,7 @@ const SOURCE: u64 = 2;
 pub struct Observer {
     client: Client,
     /// The session, and the event and unit mask that it counts.
-    witness: Option<(u64, u16, u8)>,
+    witness: Option<(u64, u16, u16)>,
 }
 
 impl Observer {

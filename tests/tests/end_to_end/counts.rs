@@ -4,7 +4,7 @@ use serde_json::Value;
 use tests::{Lab, is_soak, thousands};
 
 /// A source with its event select and unit mask, taken from the manuals instead of the driver.
-type Source = (&'static str, u16, u8);
+type Source = (&'static str, u16, u16);
 
 /// SDM Vol. 3B, "Performance Monitoring Events for Processors Based on Intel NetBurst Microarchitecture": in the
 /// model's form, with bits 15:8 of the event mask above the event.

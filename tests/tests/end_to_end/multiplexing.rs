@@ -125,7 +125,7 @@ fn metrics_follow_from_the_counts_of_the_same_run() {
 /// The program is in another phase while the group with the cache misses has counters: everything occurs a hundred
 /// times as often. Its misses must not be divided by the instructions of the other group's turns.
 fn a_metric_divides_counts_of_the_same_turns(lab: &mut Lab) {
-    const MISSES: (u16, u8) = (0x2E, 0x41);
+    const MISSES: (u16, u16) = (0x2E, 0x41);
     const FACTOR: u32 = 100;
     // Rates of the model, per instruction: 20 misses in 14,000, and 14,000 instructions in 10,000 cycles.
     let (misses_of_thousand, per_cycle) = (1_000.0 * 20.0 / 14_000.0, 1.4);

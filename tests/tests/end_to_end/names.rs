@@ -14,7 +14,7 @@ fn row(name: &str, count: u64) -> (String, u64) {
 }
 
 /// Loads that miss the last level cache, lines that replace others in the L1, instructions, and cycles.
-const OCCURRED: [(u16, u8, u64); 4] =
+const OCCURRED: [(u16, u16, u64); 4] =
     [(0xD1, 0x20, 1_000_000), (0x51, 0x01, 70_000), (0xC0, 0x00, 9_000_000), (0x3C, 0x00, 20_000_000)];
 
 #[test]

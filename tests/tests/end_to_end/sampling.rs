@@ -14,7 +14,7 @@ use crate::counts::SOME;
 use crate::life::{connect_with, header};
 
 /// Returns event select and unit mask of TotalIssues: INSTR_RETIRED on NetBurst, otherwise the same for all vendors.
-fn total_issues(identity: &str) -> (u16, u8) {
+fn total_issues(identity: &str) -> (u16, u16) {
     if identity.starts_with("netburst") { (0x02, 0x01) } else { (0xC0, 0) }
 }
 

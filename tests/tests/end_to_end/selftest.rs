@@ -23,15 +23,15 @@ const STEP: u64 = 10_000;
 
 /// Instructions and branches retired on Intel's processors and on AMD's (SDM Vol. 3B, tables of architectural events;
 /// PPR, PMCx0C0 and PMCx0C2).
-const INTEL: [(u16, u8); 2] = [(0xC0, 0), (0xC4, 0)];
-const AMD: [(u16, u8); 2] = [(0xC0, 0), (0xC2, 0)];
-const NETBURST: [(u16, u8); 2] = [(0x02, 0x01), (0x06, 0x0F)];
+const INTEL: [(u16, u16); 2] = [(0xC0, 0), (0xC4, 0)];
+const AMD: [(u16, u16); 2] = [(0xC0, 0), (0xC2, 0)];
+const NETBURST: [(u16, u16); 2] = [(0x02, 0x01), (0x06, 0x0F)];
 
 /// The two functions with loops, and those around them with `--stacks`, from the innermost.
 const LOOPS: [&str; 2] = ["5first", "6second"];
 const CALLERS: [&str; 3] = ["9innermost", "6middle", "9outermost"];
 
-const CASES: [(&str, [(u16, u8); 2]); 6] = [
+const CASES: [(&str, [(u16, u16); 2]); 6] = [
     ("haswell-4710mq", INTEL),
     ("zen4-7700x", AMD),
     ("k8-clawhammer", AMD),
@@ -41,14 +41,14 @@ const CASES: [(&str, [(u16, u8); 2]); 6] = [
 ];
 
 /// Returns the events of so many iterations, of which the counters see `accuracy` thousandths.
-fn events([instructions, branches]: [(u16, u8); 2], iterations: u64, accuracy: u64) -> Vec<EventCount> {
+fn events([instructions, branches]: [(u16, u16); 2], iterations: u64, accuracy: u64) -> Vec<EventCount> {
     let seen =
-        |(event, umask): (u16, u8), of_each: u64| (event, umask, AROUND + iterations * of_each * accuracy / 1_000);
+        |(event, umask): (u16, u16), of_each: u64| (event, umask, AROUND + iterations * of_each * accuracy / 1_000);
     vec![seen(instructions, 8), seen(branches, 1)]
 }
 
 /// Returns what happens when the requests of a selftest complete.
-fn script(selects: [(u16, u8); 2], accuracy: u64) -> Vec<ScriptedRequest> {
+fn script(selects: [(u16, u16); 2], accuracy: u64) -> Vec<ScriptedRequest> {
     let nothing = || ScriptedRequest { code: Code::Read as u32, events: Vec::new() };
     let work = |iterations| ScriptedRequest { events: vec![events(selects, iterations, accuracy)], ..nothing() };
     let mut script = Vec::new();

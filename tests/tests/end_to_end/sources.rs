@@ -38,7 +38,7 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
             let ids: Vec<u64> = four.iter().map(|source| source.source).collect();
             let [session, _] = start(&mut probe, handle, &ids).detail;
             // Sources with the same event count the same occurrences.
-            let mut events: Vec<(u16, u8)> = four.iter().map(|source| event(source.select)).collect();
+            let mut events: Vec<(u16, u16)> = four.iter().map(|source| event(source.select)).collect();
             events.sort_unstable();
             events.dedup();
             let happened: Vec<_> =
@@ -67,9 +67,9 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
     lab.finish().unwrap();
 }
 
-fn event(select: u64) -> (u16, u8) {
+fn event(select: u64) -> (u16, u16) {
     let [event, umask, ..] = select.to_le_bytes();
-    (u16::from(event), umask)
+    (event.into(), umask.into())
 }
 
 #[test]

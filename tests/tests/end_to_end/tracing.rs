@@ -26,7 +26,7 @@ const THREAD: u32 = 99;
 const INTERVAL: u32 = 10_000;
 
 /// TotalIssues.
-const EVENT: (u16, u8) = (0xC0, 0);
+const EVENT: (u16, u16) = (0xC0, 0);
 
 fn site(ip: u64, user: bool) -> InterruptSite {
     InterruptSite { ip, user, process: PROCESS, thread: THREAD, weight: 1 }

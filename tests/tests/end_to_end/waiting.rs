@@ -11,7 +11,7 @@ use crate::sampling::Sampler;
 const INTERVAL: u32 = 10_000;
 
 /// TotalIssues on Intel and AMD.
-const INSTRUCTIONS: (u16, u8) = (0xC0, 0);
+const INSTRUCTIONS: (u16, u16) = (0xC0, 0);
 
 const ERROR_INVALID_HANDLE: u32 = 6;
 const ERROR_OPERATION_ABORTED: u32 = 995;

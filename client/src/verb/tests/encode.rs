@@ -278,7 +278,10 @@ fn an_event_of_a_fixed_counter_is_recorded_there_alone() {
     for processor in ["sapphire-rapids-2475x", "ice-lake-1065g7", "granite-rapids-658x", "lunar-lake-288v"] {
         let counted = on(processor, "INST_RETIRED.PREC_DIST").json();
         assert_eq!(counted["cores"][0]["counters"], json!(["F0"]), "{processor}");
-        assert_eq!([&counted["cores"][0]["pebs_counters"], &counted["cores"][0]["error"]], [&json!(["F0"]), &json!(null)]);
+        assert_eq!(
+            [&counted["cores"][0]["pebs_counters"], &counted["cores"][0]["error"]],
+            [&json!(["F0"]), &json!(null)]
+        );
         let recorded = on(processor, "INST_RETIRED.PREC_DIST:p").json();
         assert_eq!(recorded, counted, "{processor}");
         assert_eq!(on(processor, "instructions:p").json()["cores"][0]["error"], json!(null), "{processor}");

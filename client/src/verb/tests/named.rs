@@ -1,5 +1,6 @@
 //! Events by their makers' names and by the names of perf, wherever an event is accepted.
 
+use pmu::source::RawEvent;
 use protocol::{EventRequest, SourceRecord, StartHeader};
 
 use super::*;

@@ -334,7 +334,8 @@ impl Precise {
     /// records, it is that one. The word of formats 1 to 3 is the status at the time (SDM Vol. 3B, "PEBS Record
     /// Format"), in which other bits may be set or the bit may be cleared by then. Later formats have the counters
     /// themselves.
-    #[inline]
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
     fn counters_of(&self, counters: Option<u64>) -> (CounterSet, bool) {
         if self.counters.len() == 1 {
             return (self.counters, true);

@@ -362,3 +362,47 @@ fn a_stop_while_the_machine_sleeps_leaves_the_areas_until_the_register_can_be_re
     engine.accumulate_counts();
     assert!(is_left_clean(&machine));
 }
+
+#[test]
+fn an_area_of_the_kernel_that_is_too_small_for_the_processor_is_not_used() {
+    const WINDOWS_8: u8 = 12;
+    const WINDOWS_10_1903: u8 = 20;
+    // Reset values: of 4 counters; of 8 and of fixed counter 0; of 32 and of fixed counter 0.
+    for (name, format, words, is_of_kernel) in [
+        ("skylake-6600k", 3, WINDOWS_8, true),
+        ("alder-lake-12900k", 4, WINDOWS_8, false),
+        ("alder-lake-12900k", 4, WINDOWS_10_1903, true),
+        ("alder-lake-12900k", 5, WINDOWS_10_1903, false),
+        ("arrow-lake-245k", 6, WINDOWS_10_1903, false),
+    ] {
+        let machine = machine(name, format, 1);
+        machine.set_kernel_area_words(words);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let events: Vec<_> = (0..3).map(|_| precise(INSTRUCTIONS, INTERVAL)).collect();
+        let events = if format < 4 { &events[..1] } else { &events };
+        let session = started(client, &mut engine, &header(0), events);
+        let queried = done(&ask(client, &mut engine, area::QUERY, None));
+        assert_eq!(queried[0].flags & area::OF_KERNEL != 0, is_of_kernel, "{name} {format}: {words} words");
+        run(&machine, &engine, 0, 0x1000, 10 * u64::from(INTERVAL));
+        let counts = stopped(client, &mut engine, session, None);
+        assert!(counts.iter().all(|count| count.samples >= 9), "{name} {format}: {counts:?}");
+        engine.shut_down();
+        assert!(is_left_clean(&machine), "{name} {format}");
+    }
+}
+
+#[test]
+fn an_area_that_a_client_keeps_is_not_replaced_by_a_larger_one() {
+    let machine = machine("arrow-lake-245k", 6, 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    done(&ask(client, &mut engine, area::ALLOCATE, None));
+    let answer = client.start_with(&mut engine, header(0), &[precise(INSTRUCTIONS, INTERVAL)]).header();
+    assert_eq!(answer.cause, ErrorCode::ControlArea as u32);
+    done(&ask(client, &mut engine, area::FREE, None));
+    let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
+    stopped(client, &mut engine, session, None);
+    engine.shut_down();
+    assert!(is_left_clean(&machine));
+}

@@ -33,7 +33,7 @@ const FREQUENCY: u64 = 3_000_000_000;
 const UNITS: u64 = 10_000_000;
 
 /// Encodings of retired instructions, unhalted cycles and retired branches.
-pub type Encodings = [(u16, u8); 3];
+pub type Encodings = [(u16, u16); 3];
 
 /// SDM Vol. 3B, 21.2.1.2.
 pub const INTEL: Encodings = [(0xC0, 0), (0x3C, 0), (0xC4, 0)];
@@ -75,8 +75,7 @@ impl scheduler::Processors for Hardware {
             scheduler::Mode::Kernel => Mode::Kernel,
         };
         self.machine.run(processor, mode, &|selected| {
-            let is_it =
-                |(event, umask, _): &&EventCount| (*event, u16::from(*umask)) == (selected.event, selected.umask);
+            let is_it = |(event, umask, _): &&EventCount| (*event, *umask) == (selected.event, selected.umask);
             events.iter().find(is_it).map_or(0, |(.., count)| *count)
         });
         self.serve_interrupts(processor);
@@ -158,7 +157,7 @@ impl Lab {
     }
 
     /// Lets the thread execute events in user mode.
-    pub fn run_user(&self, events: &[((u16, u8), u64)]) {
+    pub fn run_user(&self, events: &[((u16, u16), u64)]) {
         let events: Vec<EventCount> = events.iter().map(|((event, umask), count)| (*event, *umask, *count)).collect();
         self.run(&Work::user(&events));
     }

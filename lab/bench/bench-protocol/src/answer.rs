@@ -15,7 +15,7 @@ pub struct LedgerEntry {
     /// Event select.
     pub event: u16,
     /// Unit mask.
-    pub umask: u8,
+    pub umask: u16,
     /// Whether the counter counted in user mode.
     pub user: bool,
     /// Whether the counter counted in kernel mode.
@@ -38,7 +38,7 @@ pub struct EnabledCounter {
     /// Event select.
     pub event: u16,
     /// Unit mask.
-    pub umask: u8,
+    pub umask: u16,
     /// Counter mask.
     pub cmask: u8,
     /// Whether the counter mask is inverted.

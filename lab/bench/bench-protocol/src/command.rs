@@ -231,7 +231,7 @@ pub enum Command {
     /// replaced or reset.
     SetPhase {
         /// Event select and unit mask.
-        counted: (u16, u8),
+        counted: (u16, u16),
         /// Factor of the rates, at least 1.
         factor: u32,
     },

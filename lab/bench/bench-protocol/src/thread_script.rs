@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Event select, unit mask and number of events. A counter mask or edge detection of a counter does not change the
 /// number.
-pub type EventCount = (u16, u8, u64);
+pub type EventCount = (u16, u16, u64);
 
 /// Environment variable with a [`ThreadScript`] in JSON, for the launcher's program.
 pub const THREAD_SCRIPT: &str = "HALPROF_THREAD_SCRIPT";
@@ -48,7 +48,7 @@ pub struct Scheduling {
     /// Events of each kind in user mode before and after the system call of a call: the overhead of the caller.
     pub overhead: u64,
     /// The kinds of events, by event select and unit mask. Those that a thread executes are added.
-    pub kinds: Vec<(u16, u8)>,
+    pub kinds: Vec<(u16, u16)>,
     /// Events per cycle of the event that occurs most often.
     pub events_per_cycle: u64,
     /// What Windows adds to a profile at a switch.

@@ -187,23 +187,23 @@ pub struct ThreadLedger {
 impl ThreadLedger {
     /// Returns the number of events in user mode.
     #[must_use]
-    pub fn user(&self, event: u16, umask: u8) -> u64 {
+    pub fn user(&self, event: u16, umask: u16) -> u64 {
         count(&self.user, event, umask)
     }
 
     /// Returns the number of events in kernel mode, without those of interrupts.
     #[must_use]
-    pub fn kernel(&self, event: u16, umask: u8) -> u64 {
+    pub fn kernel(&self, event: u16, umask: u16) -> u64 {
         count(&self.kernel, event, umask)
     }
 
     /// Returns the number of events of interrupts.
     #[must_use]
-    pub fn interrupts(&self, event: u16, umask: u8) -> u64 {
+    pub fn interrupts(&self, event: u16, umask: u16) -> u64 {
         count(&self.interrupts, event, umask)
     }
 }
 
-fn count(events: &[EventCount], event: u16, umask: u8) -> u64 {
+fn count(events: &[EventCount], event: u16, umask: u16) -> u64 {
     events.iter().filter(|counted| (counted.0, counted.1) == (event, umask)).map(|(.., count)| count).sum()
 }

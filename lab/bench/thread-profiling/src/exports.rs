@@ -32,7 +32,7 @@ unsafe fn events(events: *const Event, count: usize) -> Vec<EventCount> {
     }
     // SAFETY: guaranteed by the caller.
     let events = unsafe { slice::from_raw_parts(events, count) };
-    events.iter().map(|Event { event, umask, count, .. }| (*event, *umask, *count)).collect()
+    events.iter().map(|Event { event, umask, count, .. }| (*event, (*umask).into(), *count)).collect()
 }
 
 fn execute(work: Work) -> u32 {
@@ -61,7 +61,7 @@ pub unsafe extern "system" fn bench_execute(
 #[unsafe(no_mangle)]
 pub extern "system" fn bench_execute_event(event: u32, umask: u32, user: u64, kernel: u64) -> u32 {
     let event = u16::try_from(event).unwrap_or(u16::MAX);
-    let umask = u8::try_from(umask).unwrap_or(u8::MAX);
+    let umask = u16::try_from(umask).unwrap_or(u16::MAX);
     execute(Work { user: vec![(event, umask, user)], kernel: vec![(event, umask, kernel)] })
 }
 
@@ -76,7 +76,7 @@ fn ledger() -> Option<ThreadLedger> {
 /// interrupts (2). Nothing happens to the thread meanwhile.
 #[unsafe(no_mangle)]
 pub extern "system" fn bench_ledger(event: u32, umask: u32, mode: u32) -> u64 {
-    let (Ok(event), Ok(umask)) = (u16::try_from(event), u8::try_from(umask)) else { return 0 };
+    let (Ok(event), Ok(umask)) = (u16::try_from(event), u16::try_from(umask)) else { return 0 };
     ledger().map_or(0, |ledger| match mode {
         0 => ledger.user(event, umask),
         1 => ledger.kernel(event, umask),

@@ -4,7 +4,7 @@ use bench_protocol::{EventCount, ThreadLedger};
 use std::collections::BTreeMap;
 
 /// Event select, unit mask.
-type Event = (u16, u8);
+type Event = (u16, u16);
 
 /// The events that a thread executed, and what happened to it. It does not depend on the counters of the processors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Ledger {
     pub cycles: u64,
 }
 
-fn count(events: &BTreeMap<Event, u64>, event: u16, umask: u8) -> u64 {
+fn count(events: &BTreeMap<Event, u64>, event: u16, umask: u16) -> u64 {
     events.get(&(event, umask)).copied().unwrap_or_default()
 }
 
@@ -46,20 +46,20 @@ impl Ledger {
 
     /// Returns the number of events in user mode.
     #[must_use]
-    pub fn user(&self, event: u16, umask: u8) -> u64 {
+    pub fn user(&self, event: u16, umask: u16) -> u64 {
         count(&self.user, event, umask)
     }
 
     /// Returns the number of events in kernel mode, without those of interrupts.
     #[must_use]
-    pub fn kernel(&self, event: u16, umask: u8) -> u64 {
+    pub fn kernel(&self, event: u16, umask: u16) -> u64 {
         count(&self.kernel, event, umask)
     }
 
     /// Returns the number of events of interrupts that arrived while the thread ran. The hardware counts them for the
     /// thread if it counts kernel mode.
     #[must_use]
-    pub fn interrupts(&self, event: u16, umask: u8) -> u64 {
+    pub fn interrupts(&self, event: u16, umask: u16) -> u64 {
         count(&self.interrupts, event, umask)
     }
 

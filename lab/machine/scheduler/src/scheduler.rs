@@ -48,7 +48,7 @@ pub struct Scheduler {
     started: u64,
     /// The running thread of each processor.
     pub(crate) running: Vec<Option<ThreadId>>,
-    kinds: BTreeSet<(u16, u8)>,
+    kinds: BTreeSet<(u16, u16)>,
     /// Cycles since the start, in which something ran or a delay passed.
     time: u64,
     next_handle: u64,
@@ -369,7 +369,7 @@ impl Scheduler {
             Some(thread) => self.thread(thread).random.clone(),
             None => self.random.clone(),
         };
-        let number = |(event, umask): &(u16, u8)| (*event, *umask, random.up_to(most).max(least));
+        let number = |(event, umask): &(u16, u16)| (*event, *umask, random.up_to(most).max(least));
         let events: Vec<EventCount> = self.kinds.iter().map(number).filter(|(.., count)| *count > 0).collect();
         match thread {
             Some(thread) => self.thread(thread).random = random,

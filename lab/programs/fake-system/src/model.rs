@@ -20,8 +20,8 @@ use system::trace::raw::HALPROF;
 
 /// Instructions retired and branches retired, also those of NetBurst and of AMD (SDM Vol. 3B, tables of events; PPR,
 /// PMCx0C0 and PMCx0C2).
-pub const RETIRED: [(u16, u8); 2] = [(0xC0, 0), (0x02, 0x01)];
-pub const BRANCHES_RETIRED: [(u16, u8); 3] = [(0xC4, 0), (0xC2, 0), (0x06, 0x0F)];
+pub const RETIRED: [(u16, u16); 2] = [(0xC0, 0), (0x02, 0x01)];
+pub const BRANCHES_RETIRED: [(u16, u16); 3] = [(0xC4, 0), (0xC2, 0), (0x06, 0x0F)];
 
 /// Iterations that run between two deliveries of interrupts, if there is more than one piece of work.
 const SLICE: u64 = 10_000;
@@ -119,7 +119,7 @@ impl ModelMachine {
             while left > 0 {
                 let now = if work.len() > 1 { left.min(SLICE) } else { left };
                 self.machine.run(processor, Mode::User, &|selected| {
-                    let event = (selected.event, selected.umask.to_le_bytes()[0]);
+                    let event = (selected.event, selected.umask);
                     let of_iteration = if RETIRED.contains(&event) {
                         INSTRUCTIONS
                     } else if BRANCHES_RETIRED.contains(&event) {

@@ -39,8 +39,7 @@ impl scheduler::Processors for Processors<'_> {
             scheduler::Mode::Kernel => (Mode::Kernel, protocol::Mode::Kernel),
         };
         model.machine.run(processor, mode, &|selected| {
-            let is_it =
-                |(event, umask, _): &&EventCount| (*event, u16::from(*umask)) == (selected.event, selected.umask);
+            let is_it = |(event, umask, _): &&EventCount| (*event, *umask) == (selected.event, selected.umask);
             events.iter().find(is_it).map_or(0, |(.., count)| *count * model.accuracy / 1_000)
         });
         let ip = addresses_of(system::known_work::Function::First).start;
@@ -74,7 +73,7 @@ impl ModelMachine {
         let mut scheduler = self.threads.scheduler();
         assert_eq!(scheduler.affinity(THREAD), 1 << processor, "the thread is pinned to the processor");
         for KnownWork { iterations, .. } in work {
-            let of = |events: &[(u16, u8)], of_iteration: u64| -> Vec<EventCount> {
+            let of = |events: &[(u16, u16)], of_iteration: u64| -> Vec<EventCount> {
                 events.iter().map(|(event, umask)| (*event, *umask, iterations * of_iteration)).collect()
             };
             let events = [of(&RETIRED, INSTRUCTIONS), of(&BRANCHES_RETIRED, BRANCHES)].concat();

@@ -16,7 +16,7 @@ use crate::registers::Foreign;
 
 /// Returns how often an event with this number happens for each unit of what is executed. Cycles happen most often,
 /// because AMD's counters cannot add more events than that.
-pub const fn factor(event: u16, umask: u8) -> u64 {
+pub const fn factor(event: u16, umask: u16) -> u64 {
     if event == 0x76 { 3 } else { 1 + (event as u64 ^ umask as u64) % 3 }
 }
 

@@ -28,7 +28,7 @@ pub struct Catalog {
 }
 
 /// Event number and unit mask of each source that a counter of an identity counts.
-pub type Sources = BTreeMap<u64, (u16, u8)>;
+pub type Sources = BTreeMap<u64, (u16, u16)>;
 
 /// Share of the episodes on processors with counters, in percent.
 const WITH_COUNTERS: u32 = 97;
@@ -113,7 +113,7 @@ fn encodings(identity: &'static CpuIdentity) -> Sources {
     let of = |record: &SourceRecord| {
         let [event, umask, _, cmask, high, ..] = record.select.to_le_bytes();
         let event = u16::from(event) | u16::from(high & 0xF) << 8;
-        (cmask == 0 && record.select != 0).then_some((record.source, (event, umask)))
+        (cmask == 0 && record.select != 0).then_some((record.source, (event, umask.into())))
     };
     list.iter().filter(|record| identity.expected.supported.contains(&record.source)).filter_map(of).collect()
 }

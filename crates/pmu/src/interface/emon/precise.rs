@@ -194,6 +194,8 @@ impl Emon {
 
     /// Returns how many events of a counter that records precisely follow its overflow until the record is written,
     /// including the event that writes it. Fixed counter 0 has precise distribution wherever it records.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
     #[must_use]
     pub const fn events_to_record(self, counter: u8) -> u64 {
         match self.number(counter) {

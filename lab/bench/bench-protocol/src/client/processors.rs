@@ -98,7 +98,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
-    pub fn set_phase(&mut self, counted: (u16, u8), factor: u32) -> Result<(), Error> {
+    pub fn set_phase(&mut self, counted: (u16, u16), factor: u32) -> Result<(), Error> {
         ask!(self, Command::SetPhase { counted, factor }, Answer::Done => ())
     }
 

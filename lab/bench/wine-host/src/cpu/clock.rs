@@ -13,7 +13,7 @@ const PARTS_PER_EVENT: u128 = RATE_TICKS as u128 * 100;
 const USER_PERCENT: u64 = 70;
 
 /// Event, unit mask, events per [`RATE_TICKS`]. One table serves all vendors: shared numbers mean the same here.
-const RATES: [(u16, u8, u64); 34] = [
+const RATES: [(u16, u16, u64); 34] = [
     (0x3C, 0x00, 10_000), // Intel: cycles
     (0x3C, 0x01, 10_000), // Intel: reference cycles
     (0x00, 0x03, 10_000), // Intel: reference cycles, on fixed counter 2
@@ -167,7 +167,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    fn event(event: u16, umask: u8) -> Selected {
+    fn event(event: u16, umask: u16) -> Selected {
         Selected { event, umask, cmask: 0, invert: false, edge: false }
     }
 

@@ -83,7 +83,7 @@ pub struct State {
 #[derive(Clone, Copy)]
 pub struct Phase {
     /// The phase lasts while a counter has this event selected: event select and unit mask.
-    pub counted: (u16, u8),
+    pub counted: (u16, u16),
     /// Factor of all rates.
     pub factor: u32,
 }
@@ -186,9 +186,9 @@ impl State {
 
     /// Returns the factor of the rates in the phase of now.
     fn factor(&self) -> u32 {
-        let is_in = |phase: &Phase| {
+        let is_in = |Phase { counted: (event, umask), .. }: &Phase| {
             let enabled = self.processor.enabled_counters();
-            enabled.iter().any(|(_, what)| (what.event, what.umask) == phase.counted)
+            enabled.iter().any(|(_, what)| (what.event, what.umask) == (*event, *umask))
         };
         self.phase.filter(is_in).map_or(1, |phase| phase.factor)
     }

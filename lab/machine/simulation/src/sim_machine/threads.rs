@@ -15,9 +15,7 @@ impl Processors for &SimMachine {
             scheduler::Mode::Kernel => Mode::Kernel,
         };
         self.run(processor, mode, &|selected| {
-            let same = events
-                .iter()
-                .filter(|(event, umask, _)| (*event, u16::from(*umask)) == (selected.event, selected.umask));
+            let same = events.iter().filter(|(event, umask, _)| (*event, *umask) == (selected.event, selected.umask));
             same.map(|(.., count)| count).sum()
         });
     }
