@@ -1,6 +1,6 @@
 //! An event of a session, and how it is served.
 
-use pmu::extra::Selector;
+use pmu::extra::{AUXILIARY, Selector};
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Source};
 use protocol::{ALL_SOURCES, Event};
@@ -52,6 +52,15 @@ pub struct PlannedEvent {
     pub state: EventState,
     /// The counters that count it on the processors of a [kind](pmu::Hal::kind), as they were looked up last.
     pub counters: Option<(u64, CounterSet)>,
+}
+
+impl PlannedEvent {
+    /// Returns whether it is the [auxiliary event](AUXILIARY) of load latency, on a counter all the time.
+    pub fn is_auxiliary(&self, multiplexed: bool) -> bool {
+        self.requested.source == AUXILIARY.source().0
+            && self.state == EventState::Running
+            && (self.pinned || !multiplexed)
+    }
 }
 
 /// Whether an event is counted.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use pmu::hal::ExtraTaken;
 use pmu::placement::Wanted;
 use pmu::state::{CounterSet, CounterState};
-use pmu::{CoreType, ProcessorIndex};
+use pmu::{CoreType, HalError, ProcessorIndex, Source, Support};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
     ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, MAX_RING_BYTES, ROUND, StartHeader,
@@ -27,7 +27,7 @@ use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::{self, Rings};
 use crate::rotation::{MAX_ROTATIONS, Rotation, Turn, TurnCount};
 use crate::rounds::{Counted, Placed, Placer, Unplaced};
-use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
+use crate::sampler::{BRANCH_STATS, Hal, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 use request::{check, check_core_type, how_to_serve, within};
@@ -188,6 +188,7 @@ impl<M: Platform> Planner<'_, M> {
         reserve(&mut session.times, 1)?;
         let EngineContext { sampler, hal, .. } = self.context;
         let core_type = hal.core_type(processor);
+        check_auxiliary(session, processor, hal)?;
         // Looked up once: it takes a look at every processor.
         let other_thread = hal.other_thread(processor);
         let mut served = try_with_capacity(width)?;
@@ -575,6 +576,22 @@ fn add_rotation(
     // The slot is empty.
     let _ = slot.try_put(Boxed::new(rotation).ok_or(NO_MEMORY)?);
     session.rotations.try_push((processor, slot))
+}
+
+/// Refuses an event whose load latency a processor measures only beside another one, without that.
+fn check_auxiliary(session: &Session, processor: ProcessorIndex, hal: &Hal) -> Result<(), Refusal> {
+    let events = || session.events.iter().filter(|event| event.is_on(hal.core_type(processor)));
+    let needs = |event: &&PlannedEvent| match event.service {
+        Service::Counter { state, .. } => hal.needs_auxiliary(processor, state),
+        _ => false,
+    };
+    match events().find(needs) {
+        Some(event) if !events().any(|other| other.is_auxiliary(session.round.is_some())) => {
+            let source = Source(event.requested.source);
+            Err(HalError::Unsupported(source, Support::NeedsAuxiliaryEvent).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use halprof::core_types::CoreTypeInfo;
 use halprof::{Driver, Started};
-use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, modes};
+use pmu::Source;
+use pmu::extra::{AUXILIARY, has_auxiliary_event};
+use protocol::{Event, EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, event_flags, modes};
 use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, RecordedSession, Summary};
 
 use crate::command;
@@ -199,7 +201,8 @@ pub fn run(
         0 => ring::capacity(plan.events, u32::try_from(processors.len()).unwrap_or(u32::MAX)),
         chosen => chosen,
     };
-    let started = connection.start(&StartHeader { ring, ..plan.header }, plan.events)?;
+    let requests = [plan.events, &companions(plan.events, info.signature)].concat();
+    let started = connection.start(&StartHeader { ring, ..plan.header }, &requests)?;
     let session = session_block(plan, processors, &info, started.clock, connection)?;
     let is_kernel_hidden = processes.is_kernel_hidden();
     let setup = RecorderSetup { system, source, processes, limits: plan.limits, tracing };
@@ -225,7 +228,7 @@ impl Sampling<'_> {
     /// Samples until the end of the session, and writes the file.
     fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
         let Self {
-            plan: SamplingPlan { command, duration, output, .. },
+            plan: SamplingPlan { command, duration, output, events, .. },
             ring,
             connection,
             started,
@@ -256,7 +259,8 @@ impl Sampling<'_> {
         let until = duration.map(|duration| begin + duration);
         let end = sample(&mut recorder, child.as_mut(), until, system)?;
         let elapsed = begin.elapsed();
-        let records = connection.stop_all(started.session)?;
+        let mut records = connection.stop_all(started.session)?;
+        records.retain(|record| usize::try_from(record.index).is_ok_and(|index| index < events.len())); // no companion
         recorder.drain()?;
 
         let status = match (&end, &mut child) {
@@ -340,6 +344,25 @@ fn wait_for_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
     }
     None
 }
+
+/// Returns the events that have to be counted beside these on a processor with this signature (CPUID.1:EAX), so that
+/// these are recorded: one for each load latency of a P core before Redwood Cove.
+fn companions(events: &[EventRequest], signature: u32) -> Vec<EventRequest> {
+    let needs = |event: &&EventRequest| {
+        let raw = Source(event.event.source).raw();
+        has_auxiliary_event(signature) && raw.is_some_and(|raw| raw.event() == LOAD_LATENCY)
+    };
+    let beside = |event: &EventRequest| EventRequest {
+        event: Event { source: AUXILIARY.source().0, core_type: event.event.core_type, ..Event::of(0) },
+        modes: event.modes & modes::BOTH,
+        flags: event_flags::PINNED,
+        ..EventRequest::EMPTY
+    };
+    events.iter().find(needs).map(beside).into_iter().collect()
+}
+
+/// Number of the event of load latency. E cores have another one.
+const LOAD_LATENCY: u16 = 0xCD;
 
 /// Returns whether the processor itself records the event.
 #[must_use]

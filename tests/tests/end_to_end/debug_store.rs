@@ -10,9 +10,16 @@ use zerocopy::IntoBytes;
 
 use crate::life::{connect, header};
 
-/// An identity for each PEBS format.
-const FORMATS: [(&str, u64); 5] =
-    [("core2-e5200", 0), ("nehalem-920", 1), ("haswell-4710mq", 2), ("skylake-6600k", 3), ("alder-lake-12900k", 4)];
+/// An identity for each PEBS format, and an event. In format 6 one by fixed counter 0, and one with UMASK2.
+const FORMATS: [(&str, u64, &str); 7] = [
+    ("core2-e5200", 0, "InstructionRetired:p@4M"),
+    ("nehalem-920", 1, "InstructionRetired:p@4M"),
+    ("haswell-4710mq", 2, "InstructionRetired:p@4M"),
+    ("skylake-6600k", 3, "InstructionRetired:p@4M"),
+    ("alder-lake-12900k", 4, "InstructionRetired:p@4M"),
+    ("lunar-lake-288v", 6, "INST_RETIRED.PREC_DIST:p@4M"),
+    ("lunar-lake-288v", 6, "BR_INST_RETIRED.COND_TAKEN:p@100k"),
+];
 
 /// Exit codes: unsupported on this machine; in use by other software.
 const UNSUPPORTED: i32 = 7;
@@ -143,14 +150,13 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
-    for (identity, format) in FORMATS {
+    for (identity, format, event) in FORMATS {
         // On an ordinary Intel PC, Windows has allocated the areas.
         let areas = if format >= 3 { ControlAreaMode::OwnedByWindows } else { ControlAreaMode::Supported };
         become_machine(&mut lab, &mut probe, identity, areas);
         let found = lab.wire.debug_store().unwrap();
         lab.run_in_real_time().unwrap();
-        let arguments =
-            ["record", "-a", "--duration", "0.2s", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
+        let arguments = ["record", "-a", "--duration", "0.2s", "-e", event, "-o", "C:\\precise.rec"];
         lab.client(&arguments).unwrap().success().unwrap();
         lab.run_by_script().unwrap();
         let file = std::fs::File::open(lab.wine().drive_c("precise.rec")).unwrap();

@@ -1,5 +1,6 @@
 //! Events by their makers' names and by the names of perf, wherever an event is accepted.
 
+use pmu::extra::AUXILIARY;
 use pmu::source::RawEvent;
 use protocol::{EventRequest, SourceRecord, StartHeader};
 
@@ -204,6 +205,19 @@ fn an_event_of_a_fixed_counter_is_recorded_by_its_encoding_and_counted_by_the_na
     let system = on(SAPPHIRE_RAPIDS);
     run(&system, "start INST_RETIRED.PREC_DIST").outcome.unwrap();
     assert_eq!(started(&system), [(2, 3, 0, 0)]);
+}
+
+#[test]
+fn load_latency_is_recorded_beside_the_event_that_golden_cove_needs() {
+    const GRANITE_RAPIDS: u32 = 0x000A_06D1;
+    const SAPPHIRE_RAPIDS: u32 = 0x0008_06F8;
+    for (signature, others) in [(SAPPHIRE_RAPIDS, vec![(AUXILIARY.source().0, 1, 0, 0)]), (GRANITE_RAPIDS, vec![])] {
+        let system = on(signature);
+        let command = "record --duration 0.001s -o NUL -e MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128:up";
+        let out = run(&system, command).out;
+        let all = started(&system);
+        assert_eq!((RawEvent::from_bits(all[0].0).event(), all[0].1, &all[1..]), (0xCD, 5, &others[..]), "{out}");
+    }
 }
 
 #[test]

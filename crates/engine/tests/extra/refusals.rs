@@ -5,7 +5,7 @@ use model::{Mode, Selected};
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
 use pmu::{Kind, Support};
-use protocol::{ErrorCode, Event, EventRequest, ExtraInUse, SessionEvent, StartHeader, modes};
+use protocol::{ErrorCode, Event, EventRequest, ExtraInUse, SessionEvent, StartHeader, event_flags, flags, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -107,6 +107,53 @@ fn load_latency_is_refused_without_precise_records() {
     let counted = EventRequest { modes: modes::USER, interval: 0, ..latency(30) };
     let refused = start(client, &mut engine, ONLY_COUNTED, &[counted]);
     assert_eq!((refused.cause, refused.source), (ErrorCode::PreciseOnly as u32, counted.event.source));
+}
+
+/// Without the companion the record would say that the first-level cache had every load.
+#[test]
+fn load_latency_of_golden_cove_is_recorded_beside_its_companion_or_refused() {
+    const AUXILIARY: u64 = pmu::extra::AUXILIARY.source().0;
+    let auxiliary =
+        |modes, flags| EventRequest { event: Event::of(AUXILIARY), modes, flags, interval: 0, ..EventRequest::EMPTY };
+    let always = auxiliary(modes::USER, event_flags::PINNED);
+    let header = StartHeader { ring: 64, ..ONLY_COUNTED };
+    let in_turns = StartHeader { flags: flags::MULTIPLEX, ..header };
+    for (name, header, others, is_served) in [
+        ("sapphire-rapids-2475x", header, vec![always], true),
+        ("sapphire-rapids-2475x", header, vec![auxiliary(modes::USER, 0)], true),
+        ("sapphire-rapids-2475x", header, vec![], false),
+        ("sapphire-rapids-2475x", header, vec![plain(0x03, 0x88)], false),
+        ("sapphire-rapids-2475x", in_turns, vec![always], true),
+        ("sapphire-rapids-2475x", in_turns, vec![auxiliary(modes::USER, 0)], false),
+        ("alder-lake-p-12900h", header, vec![always], true),
+        ("raptor-lake-p-13900h", header, vec![], false),
+        ("bartlett-lake-273pqe", header, vec![], false),
+        ("alder-lake-p-12900h-efficient", header, vec![], true),
+        ("granite-rapids-658x", header, vec![], true),
+        ("meteor-lake-155h", header, vec![], true),
+        ("arrow-lake-u-265u", header, vec![], true),
+        ("lunar-lake-288v", header, vec![], true),
+    ] {
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let (event, umask) = if name.ends_with("efficient") { (0xD0, 0x05) } else { (0xCD, 0x01) };
+        let event = extra(event, umask, Selector::LoadLatency, 30);
+        let event = EventRequest { modes: modes::USER | modes::PRECISE, interval: 4_096, ..event };
+        let answer = start(client, &mut engine, header, &[vec![event], others].concat());
+        if !is_served {
+            let (cause, reason) = (ErrorCode::UnsupportedSource as u32, Support::NeedsAuxiliaryEvent as u64);
+            assert_eq!(
+                (answer.cause, answer.source, answer.detail),
+                (cause, event.event.source, [reason, 0]),
+                "{name}"
+            );
+            continue;
+        }
+        assert_eq!(answer.status, 0, "{name}: cause {}", answer.cause);
+        machine.run(0, Mode::User, &|_| 3 * 4_097);
+        assert_eq!(machine.processor(0).model().stored().records.values().sum::<u64>(), 3, "{name}");
+    }
 }
 
 #[test]

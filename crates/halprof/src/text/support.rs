@@ -65,8 +65,8 @@ pub fn sentence(number: u32) -> String {
             "the value selects nothing, or has bits that this processor reserves (ldlat is at least 3)"
         }
         Some(Support::NeedsAuxiliaryEvent) => {
-            "this processor measures load latency only beside event 0x03/0x82, which the driver does not add; \
-             MEM_LOAD_RETIRED.L3_MISS:p finds slow loads too"
+            "this processor measures load latency only while event 0x03/0x82 is counted too, all the time and on \
+             the same CPUs, as record and top do"
         }
         Some(Support::NoAnyThread) => "this processor cannot count the events of both threads of a core",
         Some(Support::NoMetrics) => {

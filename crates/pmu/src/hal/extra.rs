@@ -47,6 +47,16 @@ impl<E> Hal<E> {
         }
     }
 
+    /// Returns whether a processor measures the load latency that a counter in this state counts only beside
+    /// [`AUXILIARY`](crate::extra::AUXILIARY).
+    #[must_use]
+    pub fn needs_auxiliary(&self, processor: ProcessorIndex, state: CounterState) -> bool {
+        match (self.interface_of(processor), self.events.source_of(state)) {
+            (Interface::Emon(emon), Some(source)) => emon.needs_auxiliary(source.select),
+            _ => false,
+        }
+    }
+
     /// Returns the extra register that a raw event with this value gets on a processor if no other event needs one;
     /// `None` if it needs none.
     ///

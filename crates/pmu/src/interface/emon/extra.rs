@@ -253,18 +253,20 @@ impl Emon {
             (Some(_), None) => Support::NeedsExtraRegister,
             (None, Some(_)) => Support::NoExtraRegister,
             (Some(row), Some(extra)) if row.register.selector() != extra.selector => Support::NoExtraRegister,
-            (Some(row), Some(_))
-                if row.register == ExtraRegister::LoadLatency
-                    && self.capabilities.microarchitecture() == Microarchitecture::GoldenCove =>
-            {
-                Support::NeedsAuxiliaryEvent
-            }
             (Some(row), Some(extra)) => {
                 let takes = |row: &ExtraEvent| row.takes(extra.value);
                 let is_taken = takes(row) || self.other_event(row).is_some_and(takes);
                 if is_taken { Support::Supported } else { Support::ReservedExtraBits }
             }
         }
+    }
+
+    /// Returns whether the processor measures load latency, which `select` selects, only while another counter has
+    /// [`AUXILIARY`](crate::extra::AUXILIARY): Golden Cove and Raptor Cove (Linux, PMU_FL_MEM_LOADS_AUX).
+    #[must_use]
+    pub fn needs_auxiliary(self, select: u64) -> bool {
+        self.capabilities.microarchitecture() == Microarchitecture::GoldenCove
+            && self.extra_event(select).is_some_and(|row| row.register == ExtraRegister::LoadLatency)
     }
 
     /// Returns the registers that can hold the value for the event that `select` selects, the event's own one first,
