@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::debug_store::{Facilities, MissingFeature, Modes, Numbering, save_area_words};
-use pmu::{CoreType, Kind, ProcessorIndex};
+use pmu::{CoreType, Kind, ProcessorIndex, ProfileSource};
 use protocol::{BRANCH_BUFFER, BRANCHES, ErrorCode, EventRequest, modes};
 use sample_ring::Slot;
 
@@ -147,19 +147,20 @@ impl HardwareRecording {
         if before > most_before(format) {
             return Err(invalid(ErrorCode::BadBuffer, 1).detail(1, most_before(format).into()));
         }
+        let first_fixed = hal.probe_precise(processor, facilities);
+        let by_fixed = |source: &ProfileSource| {
+            facilities.recorders.fixed && hal.interface_of(processor).recorded(source).has(first_fixed)
+        };
+        let records = |source: &ProfileSource| facilities.microarchitecture.records(source, format) || by_fixed(source);
         for event in events.iter().filter(|event| event.is_on(core_type)) {
             if let Service::Counter { state, .. } = event.service
                 && state.precise()
-                && !hal
-                    .events
-                    .source_of(state)
-                    .is_some_and(|source| facilities.microarchitecture.records(&source, format))
+                && !hal.events.source_of(state).is_some_and(|source| records(&source))
             {
                 return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.requested.source));
             }
         }
-        let numbering = Numbering { format, first_fixed: hal.probe_precise(processor, facilities) };
-        self.numberings.try_push((processor, numbering))
+        self.numberings.try_push((processor, Numbering { format, first_fixed }))
     }
 
     /// Adds a processor of this core type, if it records any of the events.

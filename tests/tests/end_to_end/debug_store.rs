@@ -249,7 +249,7 @@ fn recording_is_refused_with_its_reason() {
         ),
         ("zen4-7700x", |_| {}, &TRACE, UNSUPPORTED, "Intel"),
         ("firecracker-cascade-lake", |_| {}, &TRACE, UNSUPPORTED, "Debug Store"),
-        ("arrow-lake-245k", |_| {}, &RECORD, UNSUPPORTED, "format"),
+        ("panther-lake-355", |_| {}, &RECORD, UNSUPPORTED, "architectural PEBS"),
         (
             "haswell-4710mq",
             |_| {},
