@@ -21,7 +21,7 @@ const COUNTED: &[(&str, usize, &str)] = &[
     ("A,B:q", 4, "\":q\" is not a mode"),
     ("A:p", 2, "precise events are sampled and not counted"),
     ("A,B:up", 4, "precise events are sampled and not counted"),
-    ("A:ppp", 2, "\":ppp\" is not a mode"),
+    ("A:pppp", 2, "\":pppp\" is not a mode"),
     ("A:DD", 2, "\":DD\" is not a mode"),
     ("A:uDx", 2, "\":uDx\" is not a mode"),
     (":u", 1, "the name of a source is empty"),

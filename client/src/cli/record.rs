@@ -54,10 +54,12 @@ EVENTS
   processors of one core type; without it, each type has a part of the report.
 
 PRECISE EVENTS
-  With :p (or :up, :kp; :pp means the same) the processor itself records which
-  instruction caused the event (Intel's PEBS); an interrupt comes a few
-  instructions later. The sources of instructions, branches and mispredicted
-  branches have a precise form, and raw events that Intel lists as precise.
+  With :p (or :up, :kp; :pp and :ppp mean the same: always the best that the
+  processor has) the processor itself records which instruction caused the event
+  (Intel's PEBS); an interrupt comes a few instructions later. The sources of
+  instructions, branches and mispredicted branches have a precise form, and
+  events that Intel lists as precise. From Ice Lake on, instructions are recorded
+  by fixed counter 0 if it is free, without skid (INST_RETIRED.PREC_DIST).
   With --batch the processor writes more than one record before it interrupts:
   this costs less, but the records do not have a process. `.\\client report
   --merge` infers the process where it can.

@@ -75,8 +75,8 @@ impl Areas {
     }
 
     /// Acquires the area of a processor. The kernel allocates it. The driver does so instead if the kernel has no such
-    /// call, and for a session also if the kernel's is too small for the processor, if the kernel keeps an area of its own or, for branches alone, if the kernel does
-    /// not support a processor without PEBS.
+    /// call, and for a session also if the kernel's is too small for the processor, if the kernel keeps an area of its
+    /// own or, for branches alone, if the kernel does not support a processor without PEBS.
     pub fn take(&mut self, processor: ProcessorIndex, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
             return area.serve(need);

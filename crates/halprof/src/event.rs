@@ -325,7 +325,7 @@ fn modes_of(letters: &str) -> Option<u32> {
         match letter {
             'u' if bits & modes::USER == 0 => bits |= modes::USER,
             'k' if bits & modes::KERNEL == 0 => bits |= modes::KERNEL,
-            'p' if precise < 2 => precise += 1,
+            'p' if precise < 3 => precise += 1,
             _ => return None,
         }
     }
@@ -530,7 +530,7 @@ mod tests {
                 assert_eq!(refused, format!("at character {position}: {why}"));
             }
         }
-        for text in ["A:ppp", "A:upu", "A:pp:u", "A:", "A:P", "A:x"] {
+        for text in ["A:pppp", "A:upu", "A:pp:u", "A:", "A:P", "A:x"] {
             assert!(text.parse::<SampledEvent>().is_err(), "{text}");
         }
     }

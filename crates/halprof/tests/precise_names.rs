@@ -1,5 +1,5 @@
-//! Every event of the makers' tables, asked for precisely by its name: what the processor records is that event, or there
-//! is a refusal.
+//! Every event of the makers' tables, asked for precisely by its name: what the processor records is that event, or
+//! there is a refusal.
 
 #![cfg(test)]
 

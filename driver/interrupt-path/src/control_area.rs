@@ -55,8 +55,8 @@ pub fn area_of(processor: ProcessorIndex) -> Option<&'static AreaOfProcessor> {
     AREAS.get(processor.as_usize())
 }
 
-/// Returns a word of the current processor's area, or `None` if it has no area or a shorter one. The code that frees an area must ensure
-/// that no processor uses it.
+/// Returns a word of the current processor's area, or `None` if it has no area or a shorter one. The code that frees an
+/// area must ensure that no processor uses it.
 ///
 /// # IRQL
 /// Any at which the thread stays on its processor.

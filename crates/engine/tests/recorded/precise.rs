@@ -147,7 +147,7 @@ fn two_precise_events_have_records_of_their_own() {
         let told = fetched(client, &mut engine, session);
         for (count, interval) in counts.iter().zip([4_096, 5_000]) {
             let own = told.iter().filter(|sample| sample.event() == count.index);
-            // At the overflow itself: fixed counter 0, and counter 0 of Golden Cove and Lion Cove, which has the branches.
+            // At the overflow itself: fixed counter 0, and counter 0 of Golden Cove and Lion Cove with the branches.
             let is_distributed = format >= 4;
             let period = interval + u64::from(!is_distributed);
             assert_eq!((count.count, count.samples), (100_000, 100_000 / period), "{name} {format}");

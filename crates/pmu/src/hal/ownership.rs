@@ -24,8 +24,8 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Stores which counters of `processor` record precisely, as [`debug_store`](crate::debug_store) found them. Returns
-    /// the index of its first fixed counter.
+    /// Stores which counters of `processor` record precisely, as [`debug_store`](crate::debug_store) found them.
+    /// Returns the index of its first fixed counter.
     pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { recorders, .. }: Facilities) -> u8 {
         let Some(pmu) = self.pmu(processor) else { return 0 };
         let interface = self.whole_interface_with(pmu).with_recorders(recorders);

@@ -71,8 +71,8 @@ impl Prefix {
     }
 
     /// Starts Wine's server in the prefix. It stays, and with it the drivers, until [`stop`](Self::stop), and lets each
-    /// program end by itself. It and all services inherit the output, which has to be a file: a pipe to them would never
-    /// be closed.
+    /// program end by itself. It and all services inherit the output, which has to be a file: a pipe to them would
+    /// never be closed.
     ///
     /// # Errors
     /// The server cannot be started, or the kernel allows no filter of system calls.

@@ -35,7 +35,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns how a shell ended that sends this signal to its child: with the child's exit code, or 128 and the signal.
+    /// Returns how a shell ended that sends this signal to its child: with the child's exit code, or 128 and the
+    /// signal.
     fn ended(signal: &str) -> Option<i32> {
         let script = "sleep 0.2 & kill $0 $! && wait $!";
         Command::new("sh").args(["-c", script, signal]).status().unwrap().code()

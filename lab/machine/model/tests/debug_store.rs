@@ -515,8 +515,8 @@ fn a_counter_is_reloaded_from_its_own_reset_value_after_each_record() {
         processor.wrmsr(0x38F, bit).unwrap();
         processor.wrmsr(PEBS_ENABLE, bit).unwrap();
         processor.wrmsr(register, 0xFFFF_FFFF_FFFE & if register < 0x309 { 0xFFFF_FFFF } else { !0 }).unwrap();
-        // 2 events to the first overflow and 1 to its record, 100 and 1 to the second, and 3 more. Fixed counter 0 makes
-        // its records at the overflow.
+        // 2 events to the first overflow and 1 to its record, 100 and 1 to the second, and 3 more. Fixed counter 0
+        // makes its records at the overflow.
         processor.run(Mode::User, &|_| 107);
         let more = if counter == CounterId::Fixed(0) { 5 } else { 3 };
         assert_eq!(processor.rdmsr(register), Ok(0xFFFF_FFFF_FFFF - 99 + more), "{format} {counter:?}");

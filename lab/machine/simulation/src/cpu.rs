@@ -278,7 +278,7 @@ impl ModelCpu {
     /// Returns a word of the control area, or `None` if there is no area.
     ///
     /// # Panics
-    /// Panics if the area is shorter: the word belongs to somebody else.
+    /// Panics if the area is shorter: the word is other memory.
     fn area_word(&self, word: u8) -> Option<&AtomicU64> {
         let (index, words) = (usize::from(word), self.area_words.load(Ordering::Relaxed));
         assert!(words == 0 || index < words, "word {word} of an area of {words} words");

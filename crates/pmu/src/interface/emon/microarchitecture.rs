@@ -41,7 +41,7 @@ pub enum Microarchitecture {
     Skymont = 23,
     Darkmont = 24,
     ArcticWolf = 25,
-    /// Golden Cove's events, but for load latency.
+    /// Golden Cove's events; load latency has other needs.
     RedwoodCove = 26,
 }
 

@@ -1,8 +1,7 @@
 //! The events that each generation records, with their unit masks and the general counters that record them: the
-//! columns
-//! `PEBS`, `Precise`, `Counter` and `PEBScounters` of Intel's event files (perfmon, August 2026), united over the clients and
-//! servers of a generation. Where a file names no counters for PEBS, the first four of `Counter` record. Core 2: SDM,
-//! "PEBS Performance Events for Intel Core Microarchitecture".
+//! columns `PEBS`, `Precise`, `Counter` and `PEBScounters` of Intel's event files (perfmon, August 2026), united over
+//! the clients and servers of a generation. Where a file names no counters for PEBS, the first four of `Counter`
+//! record. Core 2: SDM, "PEBS Performance Events for Intel Core Microarchitecture".
 //!
 //! Rows with a counter mask, invert or edge detect are left out: the model records no such selection.
 
