@@ -176,8 +176,11 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
         // The places are 16 bytes apart, and interrupts occur three bytes after them.
         assert!(precise.iter().all(|sample| sample.ip % 16 == next), "{identity}");
         for (processor, stored) in (0..).zip(lab.wire.ds_writes().unwrap()) {
-            let count = counts.iter().find(|count| count.processor == processor).unwrap();
             let written: u64 = stored.records.iter().map(|(_, records)| records).sum();
+            let Some(count) = counts.iter().find(|count| count.processor == processor) else {
+                assert_eq!(written, 0, "{identity}, {processor}: an E core has no {event}");
+                continue;
+            };
             let fetched = precise.iter().filter(|sample| sample.processor == processor).count() as u64;
             assert_eq!((count.samples + count.lost, count.samples), (written, fetched), "{identity}, {processor}");
             assert_eq!(stored.faults, 0);
