@@ -75,8 +75,7 @@ impl Scene {
         assert_eq!(records.len(), 2 * events.len());
         for record in records {
             let raw = pmu::Source(record.event.source).raw().unwrap();
-            let umask = u8::try_from(raw.umask()).unwrap();
-            let selected = if (raw.event(), umask) == (0, 4) { (0xA4, 1) } else { (raw.event(), umask) };
+            let selected = if (raw.event(), raw.umask()) == (0, 4) { (0xA4, 1) } else { (raw.event(), raw.umask()) };
             let ledger: u64 = {
                 let model = self.machine.processor(record.processor).model();
                 let of_event = |one: &model::LedgerEntry| (one.selected.event, one.selected.umask) == selected;

@@ -49,7 +49,7 @@ fn facilities_are_those_of_the_processor() {
         ("panther-lake-355", None, None, of(Err(MissingFeature::UnknownFormat(15)), 8, CougarCove)),
         ("panther-lake-355-efficient", None, Some(4), of(Err(MissingFeature::UnknownFormat(15)), 8, Darkmont)),
         ("nova-lake-derived", None, Some(0), of(Err(MissingFeature::UnknownFormat(15)), 1, CoyoteCove)),
-        ("diamond-rapids-derived", None, None, of(Err(MissingFeature::UnknownFormat(15)), 1, CoyoteCove)),
+        ("diamond-rapids-derived", None, None, of(Err(MissingFeature::UnknownFormat(15)), 8, CoyoteCove)),
         ("zen4-7700x", None, None, Err(MissingFeature::NotIntel)),
         ("hygon-c86-7185", None, None, Err(MissingFeature::NotIntel)),
         ("firecracker-cascade-lake", None, None, Err(MissingFeature::NoDebugStore)),

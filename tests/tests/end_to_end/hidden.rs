@@ -79,7 +79,7 @@ fn eight_general_events_are_counted_at_once_and_take_no_turns() {
     let mut start = vec!["start", "-C", "0"];
     start.extend(events.iter().map(String::as_str));
     lab.client(&start).unwrap().success().unwrap();
-    let happened: Vec<(u16, u8, u64)> =
+    let happened: Vec<(u16, u16, u64)> =
         (0..8).map(|umask| (0xC4, 0x10 + umask, 1_000_000 * u64::from(umask + 1))).collect();
     lab.wire.run(0, &happened, &[]).unwrap();
     let json = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap().json().unwrap();
