@@ -130,7 +130,7 @@ fn intel_debug_registers() {
     layout!(DebugCtl, u64, fields: lbr 0:0, btf 1:1, bld 2:2, tr 6:6, bts 7:7, btint 8:8, bts_off_os 9:9,
         bts_off_usr 10:10, freeze_lbrs_on_pmi 11:11, freeze_perfmon_on_pmi 12:12, enable_uncore_pmi 13:13,
         freeze_while_smm 14:14, rtm_debug 15:15; none: 5:3, 63:16);
-    layout!(PebsEnable, u64, fields: general 31:0, load_latency 63:32; none:);
+    layout!(PebsEnable, u64, fields: general 31:0, latency_or_fixed 63:32; none:);
     layout!(OffcoreResponse, u64, fields: requests 15:0, responses 63:16; none:);
     layout!(OffModuleResponse, u64, fields: requests 15:0, responses 63:16; none:);
     layout!(OffcoreResponseNehalem, u64, fields: requests 7:0, responses 15:8; none: 63:16);
