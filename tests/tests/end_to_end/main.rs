@@ -33,6 +33,7 @@ mod groups;
 mod guarded;
 #[cfg(not(windows))]
 mod hidden;
+#[cfg(not(windows))]
 mod hybrid;
 #[cfg(not(windows))]
 mod identities;

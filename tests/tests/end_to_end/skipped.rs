@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 45] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 46] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -19,6 +19,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 45] = [
     ("generations", include_str!("generations.rs"), "the processor changes, and the model makes every event occur"),
     ("groups", include_str!("groups.rs"), "the model reports the events to count"),
     ("guarded", include_str!("guarded.rs"), "the processor lacks registers that it enumerates"),
+    ("hidden", include_str!("hidden.rs"), "the model has the counters that CPUID hides"),
     ("hybrid", include_str!("hybrid.rs"), "the machine has processors of two core types"),
     ("identities", include_str!("identities.rs"), "the processor changes"),
     ("interrupt_sites", include_str!("interrupt_sites.rs"), "the model reports the interrupted code"),
