@@ -1,7 +1,7 @@
 //! The control area that Windows gives a processor, PROCESSOR_PROFILE_CONTROL_AREA: which layout it has (HAL control
 //! area).
 
-use x86_defs::intel::debug_store::area::{ControlArea1903, ControlAreaV62, GENERAL_RESETS_1903, GENERAL_RESETS_V62};
+use x86_defs::intel::debug_store::area::{ControlArea1903, ControlAreaV62};
 
 /// Layout of the control area, which depends on the Windows release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,15 +34,6 @@ impl Layout {
         match self {
             Self::V62 => size_of::<ControlAreaV62>(),
             Self::V1903 => size_of::<ControlArea1903>(),
-        }
-    }
-
-    /// Returns the number of general counters that have a reset field.
-    #[must_use]
-    pub const fn general_resets(self) -> u8 {
-        match self {
-            Self::V62 => GENERAL_RESETS_V62,
-            Self::V1903 => GENERAL_RESETS_1903,
         }
     }
 }

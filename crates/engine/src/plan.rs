@@ -1,5 +1,6 @@
 //! Planning of sessions: all checks that can refuse a session before a register is accessed.
 
+mod auxiliary;
 mod request;
 mod served;
 mod tag;
@@ -7,11 +8,10 @@ mod threads;
 
 use alloc::vec::Vec;
 
-use pmu::extra::Selector;
 use pmu::hal::ExtraTaken;
 use pmu::placement::Wanted;
 use pmu::state::{CounterSet, CounterState};
-use pmu::{CoreType, HalError, ProcessorIndex, Source, Support};
+use pmu::{CoreType, ProcessorIndex};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
     ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, MAX_RING_BYTES, ROUND, StartHeader,
@@ -28,7 +28,7 @@ use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::{self, Rings};
 use crate::rotation::{MAX_ROTATIONS, Rotation, Turn, TurnCount};
 use crate::rounds::{Counted, Placed, Placer, Unplaced};
-use crate::sampler::{BRANCH_STATS, Hal, MAX_SAMPLERS, Subscriber, TIME_STATS};
+use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 use request::{check, check_core_type, how_to_serve, within};
@@ -189,7 +189,7 @@ impl<M: Platform> Planner<'_, M> {
         reserve(&mut session.times, 1)?;
         let EngineContext { sampler, hal, .. } = self.context;
         let core_type = hal.core_type(processor);
-        check_auxiliary(session, processor, hal)?;
+        auxiliary::check(session, processor, hal)?;
         // Looked up once: it takes a look at every processor.
         let other_thread = hal.other_thread(processor);
         let mut served = try_with_capacity(width)?;
@@ -577,27 +577,6 @@ fn add_rotation(
     // The slot is empty.
     let _ = slot.try_put(Boxed::new(rotation).ok_or(NO_MEMORY)?);
     session.rotations.try_push((processor, slot))
-}
-
-/// Refuses an event whose load latency a processor measures only beside another one, without that.
-fn check_auxiliary(session: &Session, processor: ProcessorIndex, hal: &Hal) -> Result<(), Refusal> {
-    let events = || session.events.iter().filter(|event| event.is_on(hal.core_type(processor)));
-    let is_latency = |event: &&PlannedEvent| {
-        let raw = Source(event.requested.source).raw();
-        raw.is_some_and(|raw| raw.selector() == Selector::LoadLatency as u8)
-    };
-    let needs = |event: &&PlannedEvent| match event.service {
-        Service::Counter { state, .. } => hal.needs_auxiliary(processor, state),
-        _ => false,
-    };
-    // Few sessions have such an event, and only for these the processor is looked up.
-    match session.events.iter().find(is_latency).and_then(|_| events().filter(is_latency).find(needs)) {
-        Some(event) if !events().any(|other| other.is_auxiliary(session.round.is_some())) => {
-            let source = Source(event.requested.source);
-            Err(HalError::Unsupported(source, Support::NeedsAuxiliaryEvent).into())
-        }
-        _ => Ok(()),
-    }
 }
 
 fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {

@@ -10,6 +10,7 @@ use core::convert::Infallible;
 use debug_store::pebs::Format;
 use x86_defs::cpuid::{IntelProcessor, Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
 use x86_defs::intel::debug_control::{self, DebugCtl};
+use x86_defs::intel::debug_store::area::GENERAL_RESETS_V62;
 use x86_defs::intel::debug_store::area::word::{PEBS_COUNTER_RESET, PEBS_FIXED_RESET_4, PEBS_FIXED_RESET_5};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 use x86_defs::intel::misc_enable::MiscEnable;
@@ -373,7 +374,7 @@ const fn recorders(capabilities: PerfCapabilities) -> Recorders {
 #[must_use]
 pub const fn save_area_words(format: Format) -> u8 {
     match format {
-        Format::Core2 | Format::Nehalem | Format::Haswell | Format::Skylake => PEBS_COUNTER_RESET + 4,
+        Format::Core2 | Format::Nehalem | Format::Haswell | Format::Skylake => PEBS_COUNTER_RESET + GENERAL_RESETS_V62,
         Format::Adaptive => PEBS_FIXED_RESET_4 + 1,
         Format::Adaptive5 | Format::Adaptive6 => MOST_SAVE_AREA_WORDS,
     }

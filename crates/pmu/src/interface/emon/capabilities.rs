@@ -35,7 +35,7 @@ const HIDDEN_GENERAL: u64 = 0xFF;
 /// The counters of a processor that record precisely (PEBS).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recorders {
-    /// Number of general counters, starting with counter 0: one of [`RECORDERS`].
+    /// Number of general counters, starting with counter 0: 0, 1, 4 or 8.
     pub general: u8,
     /// Whether fixed counter 0 does.
     pub fixed: bool,
@@ -43,7 +43,7 @@ pub struct Recorders {
 
 /// Numbers of general counters that record precisely: without PEBS, before Nehalem and on small cores, to Comet Lake,
 /// and since Ice Lake.
-pub const RECORDERS: [u8; 4] = [0, 1, 4, 8];
+const RECORDERS: [u8; 4] = [0, 1, 4, 8];
 
 /// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers,
 /// and bit 59 that of CTR_Frz in the status.
