@@ -44,6 +44,13 @@ fn started(system: &FakeSystem) -> Vec<(u64, u32, u32, u32)> {
     events.iter().map(|event| (event.event.source, event.modes, event.event.core_type, event.event.counters)).collect()
 }
 
+/// Records an event for a moment.
+fn recorded(system: &FakeSystem, event: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("halprof.rec");
+    run(system, &format!("record --duration 0.001s -o {} -e {event}", file.display())).outcome.unwrap();
+}
+
 #[test]
 fn a_name_starts_the_event_of_the_processor() {
     for (name, source, modes) in [
@@ -195,7 +202,7 @@ fn an_event_of_a_fixed_counter_is_recorded_by_its_encoding_and_counted_by_the_na
     let prec_dist = RawEvent::new().with_umask(1).source().0;
     for (name, modes) in [("INST_RETIRED.PREC_DIST:p", 7), ("INST_RETIRED.ANY:up", 5)] {
         let system = on(SAPPHIRE_RAPIDS);
-        run(&system, &format!("record --duration 0.001s -o NUL -e {name}")).outcome.unwrap();
+        recorded(&system, name);
         assert_eq!(started(&system), [(prec_dist, modes, 0, 0)], "{name}");
     }
     let (exit, report) = run(&on(SAPPHIRE_RAPIDS), "record -o NUL -e TOPDOWN.SLOTS:p").failure();
@@ -213,10 +220,9 @@ fn load_latency_is_recorded_beside_the_event_that_golden_cove_needs() {
     const SAPPHIRE_RAPIDS: u32 = 0x0008_06F8;
     for (signature, others) in [(SAPPHIRE_RAPIDS, vec![(AUXILIARY.source().0, 1, 0, 0)]), (GRANITE_RAPIDS, vec![])] {
         let system = on(signature);
-        let command = "record --duration 0.001s -o NUL -e MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128:up";
-        let out = run(&system, command).out;
+        recorded(&system, "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128:up");
         let all = started(&system);
-        assert_eq!((RawEvent::from_bits(all[0].0).event(), all[0].1, &all[1..]), (0xCD, 5, &others[..]), "{out}");
+        assert_eq!((RawEvent::from_bits(all[0].0).event(), all[0].1, &all[1..]), (0xCD, 5, &others[..]));
     }
 }
 
