@@ -72,8 +72,11 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) {
 fn check_imported(imported: &Imported) {
     let stored = serde_json::to_vec(imported).expect("it has texts as keys");
     let again: Imported = serde_json::from_slice(&stored).expect("it was stored");
-    // `skipped` is for the message and not stored.
-    assert_eq!(again, Imported { skipped: Vec::new(), ..imported.clone() }, "stored and read again");
+    // `skipped` and `unknown_columns` are for the message and not stored.
+    let kept = Imported { skipped: Vec::new(), unknown_columns: Vec::new(), ..imported.clone() };
+    assert_eq!(again, kept, "stored and read again");
+    let mut columns = imported.unknown_columns.iter();
+    assert!(columns.all(|told| !told.chars().any(char::is_control)), "{:?}", imported.unknown_columns);
     for event in imported.files.iter().flat_map(|file| &file.events) {
         let parsed = event.event().unwrap_or_else(|| panic!("the row {} is damaged", event.row));
         assert_eq!(row::format(&parsed), event.row);
