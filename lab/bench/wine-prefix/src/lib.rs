@@ -130,10 +130,16 @@ impl Prefix {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// A child that another test starts has the lock of the prefix too until it runs its program.
+    pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     #[test]
     fn only_one_run_at_a_time_has_the_prefix() {
+        let _alone = ONE_AT_A_TIME.lock().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let prefix = Prefix::new(folder.path());
         let first = prefix.reserve().unwrap();

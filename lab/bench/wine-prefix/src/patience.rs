@@ -44,6 +44,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_killed_ends_by_itself_and_other_signals_arrive() {
+        let _alone = crate::tests::ONE_AT_A_TIME.lock().unwrap();
         let patient = thread::spawn(|| never_kill().map(|()| (ended("-KILL"), ended("-TERM"))));
         assert_eq!(patient.join().unwrap().unwrap(), (Some(0), Some(128 + 15)));
         assert_eq!(ended("-KILL"), Some(128 + 9), "from another thread");
