@@ -30,6 +30,7 @@ pub fn ensure(workspace: &Workspace, prefix: &Path) -> Result<()> {
         files::make_folder(prefix)?;
         let made = Prefix::new(prefix);
         let log = workspace.log("wineserver");
+        log.parent().map_or(Ok(()), files::make_folder)?;
         let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let started = made.start_server(&output).context("cannot start wineserver")?;
         ensure!(started.success(), "wineserver failed ({started}): {}", log.display());
