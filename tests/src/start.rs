@@ -22,7 +22,7 @@ pub fn start_with_retries<T>(start: impl Fn() -> Result<T>) -> Result<T> {
     start()
 }
 
-/// The programs of this process that were started again because they said nothing.
+/// The programs of this process that were started again because they never began.
 #[derive(Debug)]
 pub struct Repeats {
     done: AtomicUsize,
@@ -48,7 +48,7 @@ impl Repeats {
             if !never_began(&started) || !self.take() {
                 return Ok(started);
             }
-            say(&format!("trying again: {line} ended with exit code 1 and said nothing"));
+            say(&format!("trying again: {line} or what it starts ended before it began"));
         }
         start()
     }
@@ -68,10 +68,17 @@ pub fn never_began(code: Option<i32>, said_nothing: bool) -> bool {
     code == Some(1) && said_nothing
 }
 
-/// Runs a program until it exits, and again if it never began.
+/// What a program says if one that it starts ended before it began: ERROR_INTERNAL_ERROR, as Wine's CreateProcess tells
+/// it.
+const CHILD_NEVER_BEGAN: &str = "(os error 1359)";
+
+/// Runs a program until it exits, and again if it or one that it starts never began.
 pub fn run(line: &str, mut command: impl FnMut() -> Result<Command>) -> Result<ProgramOutput> {
-    let is_silent = |ran: &ProgramOutput| never_began(Some(ran.code), ran.out.is_empty() && ran.err.is_empty());
-    REPEATS.start(line, is_silent, || ProgramOutput::run(&mut command()?, line.to_owned()))
+    let is_repeated = |ran: &ProgramOutput| {
+        never_began(Some(ran.code), ran.out.is_empty() && ran.err.is_empty())
+            || (ran.code != 0 && ran.err.contains(CHILD_NEVER_BEGAN))
+    };
+    REPEATS.start(line, is_repeated, || ProgramOutput::run(&mut command()?, line.to_owned()))
 }
 
 /// Prints a line that the test harness does not hide if the test passes.
