@@ -10,7 +10,7 @@ use halprof::text::support;
 use halprof::text::unavailable::Unavailable;
 use pmu::core_type::is_hybrid;
 use pmu::hal::SourceInformation;
-use pmu::interface::emon::{PmuCapabilities, hides_counters, reported_general};
+use pmu::interface::emon::Emon;
 use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 use x86_defs::cpuid::leaf;
@@ -138,7 +138,7 @@ impl Diagnosis {
             width: interface.width(),
             workarounds: workarounds::all(hal.boot.workarounds),
             sources: hal.source_list().map(SourceDiagnosis::from).collect(),
-            hidden: hidden_counters(cpu),
+            hidden: Emon::new(cpu).hidden(cpu).len(),
             unknown_model: unknown_model(selection.interface as u32, cpu.cpuid(leaf::FEATURES, 0).eax),
         })
     }
@@ -213,12 +213,6 @@ fn rows(diagnosis: &Diagnosis) -> String {
     let scope = diagnosis.hypervisor.as_deref().and_then(|vendor| scope_under(vendor.as_bytes()));
     rows.extend(scope.map(|note| ("VMware", note.to_owned())));
     properties(&rows)
-}
-
-/// Returns the number of general counters that CPUID hides.
-fn hidden_counters(cpu: &impl Cpuid) -> u32 {
-    let reported = if hides_counters(cpu) { reported_general(cpu) } else { u64::MAX };
-    (u64::from(PmuCapabilities::of(cpu).general()) & !reported).count_ones()
 }
 
 fn leaf_23(leaf: &Leaf23) -> String {

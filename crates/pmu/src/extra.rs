@@ -1,7 +1,6 @@
 //! Extra registers: some events of Intel's processors are selected by a second register as well. A client names it by a
 //! selector, never by its address.
 
-use x86_defs::cpuid::{IntelProcessor, Signature};
 use x86_defs::intel::extra;
 
 use crate::cpu::Msr;
@@ -23,13 +22,6 @@ pub enum Selector {
 /// The event beside which Golden Cove measures load latency (Linux commit 61b985e3e775, `mem-loads-aux`). Its count has
 /// no meaning.
 pub const AUXILIARY: RawEvent = RawEvent::new().with_event(0x03).with_umask(0x82);
-
-/// Returns whether P cores of a processor with this signature (CPUID.1:EAX) need it.
-#[must_use]
-pub fn has_auxiliary_event(signature: u32) -> bool {
-    let processor = IntelProcessor::of(Signature::from_bits(signature));
-    matches!(processor, Some(IntelProcessor::SapphireRapids | IntelProcessor::AlderLake))
-}
 
 impl Selector {
     /// All kinds, in the order of their numbers.

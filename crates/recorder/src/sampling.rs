@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use halprof::core_types::CoreTypeInfo;
 use halprof::{Driver, Started};
 use pmu::Source;
-use pmu::extra::{AUXILIARY, has_auxiliary_event};
+use pmu::extra::AUXILIARY;
+use pmu::interface::emon::Microarchitecture;
 use protocol::{Event, EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, event_flags, modes};
 use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, RecordedSession, Summary};
 
@@ -350,7 +351,7 @@ fn wait_for_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
 fn companions(events: &[EventRequest], signature: u32) -> Vec<EventRequest> {
     let needs = |event: &&EventRequest| {
         let raw = Source(event.event.source).raw();
-        has_auxiliary_event(signature) && raw.is_some_and(|raw| raw.event() == LOAD_LATENCY)
+        Microarchitecture::has_auxiliary_event(signature) && raw.is_some_and(|raw| raw.event() == LOAD_LATENCY)
     };
     let beside = |event: &EventRequest| EventRequest {
         event: Event { source: AUXILIARY.source().0, core_type: event.event.core_type, ..Event::of(0) },

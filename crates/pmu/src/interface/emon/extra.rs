@@ -262,10 +262,10 @@ impl Emon {
     }
 
     /// Returns whether the processor measures load latency, which `select` selects, only while another counter has
-    /// [`AUXILIARY`](crate::extra::AUXILIARY): Golden Cove and Raptor Cove (Linux, PMU_FL_MEM_LOADS_AUX).
+    /// [`AUXILIARY`](crate::extra::AUXILIARY).
     #[must_use]
     pub fn needs_auxiliary(self, select: u64) -> bool {
-        self.capabilities.microarchitecture() == Microarchitecture::GoldenCove
+        self.capabilities.microarchitecture().needs_auxiliary()
             && self.extra_event(select).is_some_and(|row| row.register == ExtraRegister::LoadLatency)
     }
 

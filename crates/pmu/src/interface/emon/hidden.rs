@@ -35,7 +35,10 @@ pub fn hides_metrics(cpu: &impl Cpuid, found: PerfCapabilities) -> bool {
 
 impl Emon {
     /// Returns the general counters that CPUID hides.
-    pub(super) fn hidden(self, cpu: &impl Cpuid) -> CounterSet {
+    ///
+    /// # IRQL
+    /// Any at which the thread stays on its processor.
+    pub fn hidden(self, cpu: &impl Cpuid) -> CounterSet {
         let reported = if hides_counters(cpu) { reported_general(cpu) } else { u64::MAX };
         self.general().without(CounterSet::from_bits(reported))
     }

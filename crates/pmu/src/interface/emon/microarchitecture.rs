@@ -99,6 +99,21 @@ impl Microarchitecture {
         Self::by_signature(signature, || None) == Self::Unknown
     }
 
+    /// Returns whether P cores of a processor with this signature (CPUID.1:EAX) measure load latency only while another
+    /// counter has [`AUXILIARY`](crate::extra::AUXILIARY).
+    ///
+    /// # IRQL
+    /// Any.
+    #[must_use]
+    pub fn has_auxiliary_event(signature: u32) -> bool {
+        Self::by_signature(Signature::from_bits(signature), || None).needs_auxiliary()
+    }
+
+    /// Returns whether it does: Golden Cove and Raptor Cove (Linux, PMU_FL_MEM_LOADS_AUX).
+    pub(super) const fn needs_auxiliary(self) -> bool {
+        matches!(self, Self::GoldenCove)
+    }
+
     fn by_signature(signature: Signature, efficient_core: impl Fn() -> Option<Leaf1AEax>) -> Self {
         use IntelProcessor as P;
         let either = |performance, efficient| if efficient_core().is_some() { efficient } else { performance };
