@@ -13,10 +13,11 @@ use protocol::{
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::core_types::{CoreTypeInfo, SourceOnType};
-use crate::device::Device;
+use crate::device::{Backend, Device};
 use crate::error::Error;
 use crate::event::alone;
 use crate::event::event_cache::{CacheError, EventCache};
+use crate::hal_error::HalError;
 use crate::open::OpenError;
 use crate::refusal::Refusal;
 use crate::reply::{InvalidReply, Reply};
@@ -123,6 +124,41 @@ impl Driver {
     #[must_use]
     pub fn with_imported_events(self, cache: EventCache) -> Self {
         Self { cache, ..self }
+    }
+
+    /// Returns what counts: the driver, or the HAL of Windows without it.
+    pub fn backend(&self) -> Backend {
+        self.device.backend()
+    }
+
+    /// Checks that the backend counts processes.
+    ///
+    /// # Errors
+    /// If it counts CPUs.
+    pub fn check_processes(&self) -> Result<(), Error> {
+        if self.backend().counts_processes { Ok(()) } else { Err(HalError::NeedsHal.into()) }
+    }
+
+    /// Checks that the backend returns counts at any moment, and not only at the end.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn check_readings(&self) -> Result<(), Error> {
+        let what = "a count at any moment";
+        if self.backend().counts_processes { Err(HalError::NeedsDriver { what }.into()) } else { Ok(()) }
+    }
+
+    /// Restricts a session to a process and those that it starts. It can be called for several processes.
+    ///
+    /// # Errors
+    /// If the backend does not count processes.
+    pub fn follow(&self, session: u64, process: u32) -> Result<(), Error> {
+        self.device.follow(session, process).map_err(|cause| unanswered(Code::Start, cause))
+    }
+
+    /// Returns what is to be said of the session that was stopped last, in sentences.
+    pub fn remarks(&self) -> Vec<String> {
+        self.device.remarks()
     }
 
     /// Returns the version of the driver: `1.2.3`.

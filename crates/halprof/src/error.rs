@@ -11,6 +11,7 @@ use crate::event::malformed::Malformed;
 use crate::event::no_generic::NoGeneric;
 use crate::event::vendor_event::CannotCountEvent;
 use crate::group_error::GroupError;
+use crate::hal_error::HalError;
 use crate::open::OpenError;
 use crate::refusal::Refusal;
 use crate::request_error::RequestError;
@@ -54,6 +55,9 @@ pub enum Error {
     /// The imported events cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// A backend does not serve a request that another one would.
+    #[error(transparent)]
+    Hal(#[from] HalError),
     /// A group cannot be built or read.
     #[error(transparent)]
     Group(#[from] GroupError),
@@ -90,6 +94,7 @@ impl Error {
             Self::CannotCount(error) => error.kind(),
             Self::Together(error) => error.kind(),
             Self::Cache(error) => error.kind(),
+            Self::Hal(error) => error.kind(),
             Self::Group(error) => error.kind(),
         }
     }
@@ -108,6 +113,7 @@ impl Error {
             Self::CannotCount(error) => error.remedy(),
             Self::Together(error) => error.remedy(),
             Self::Cache(error) => error.remedy(),
+            Self::Hal(error) => error.remedy(),
             Self::Group(error) => error.remedy(),
         }
     }

@@ -5,12 +5,17 @@ use std::io;
 use protocol::Code;
 
 use crate::error::Error;
+use crate::hal_error::HalError;
 use crate::open::OpenError;
 use crate::reply::InvalidReply;
 use crate::request_error::RequestError;
 
 /// Returns the error of a request to which Windows returned no reply.
 pub fn unanswered(code: Code, cause: io::Error) -> Error {
+    let cause = match cause.downcast::<HalError>() {
+        Ok(error) => return error.into(),
+        Err(cause) => cause,
+    };
     if OpenError::is_denied(&cause) {
         return OpenError::Denied { action: format!("to the request {}", name(code)), cause }.into();
     }
