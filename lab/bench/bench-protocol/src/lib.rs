@@ -34,5 +34,8 @@ pub use thread_script::{
 pub use threads::{
     CounterOwner, HardwareCounters, ThreadAnswer, ThreadCall, ThreadCommand, ThreadData, ThreadLedger, thread_memory,
 };
-pub use trace_script::{Disorder, Refusal, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript, UserParts};
+pub use trace_script::{
+    Disorder, HalScript, ProcessLedger, Refusal, SwitchLedger, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript,
+    UserParts,
+};
 pub use tracing::{ProviderId, RegisteredProvider, SiteStack, WrittenEvent};

@@ -16,6 +16,8 @@ pub struct TraceScript {
     pub refusals: Vec<Refusal>,
     /// Events of the system provider, which a session receives first if its EnableFlags select them.
     pub system_events: Vec<SystemEvent>,
+    /// The HAL's profile sources, and the scheduler whose context switches have counters.
+    pub hal: HalScript,
     /// File to which the stand-in writes a [`TraceReport`] when a session is stopped: the truth for the test.
     pub report: Option<PathBuf>,
 }
@@ -84,10 +86,99 @@ pub enum UserParts {
     Mixed,
 }
 
+/// The HAL's profile sources and its counters on context switches. The default has the sources of an Intel processor,
+/// and every switch has its counters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HalScript {
+    /// Seed of the scheduler.
+    pub seed: u64,
+    /// Number of CPUs; 0 for those that Windows has.
+    pub processors: u32,
+    /// Numbers and names of the sources; empty for those of an Intel processor.
+    pub sources: Vec<(u32, String)>,
+    /// Maximum number of counters of a session; 0 if Windows does not tell it.
+    pub maximum: u32,
+    /// Number of switches of each CPU that have no counters, before the first one that has them.
+    pub withheld: u32,
+    /// CPUs whose switches never have counters.
+    pub silent: Vec<u32>,
+    /// CPUs whose counters stand still.
+    pub still: Vec<u32>,
+    /// Share of later switches that have no counters, in percent.
+    pub bare: u32,
+    /// Share of later switches of which one counter is missing, in percent.
+    pub narrow: u32,
+    /// Share of switches that are lost and not told, in percent.
+    pub untold: u32,
+    /// Share of switches at which the counters of a CPU have gone back, in percent.
+    pub set_back: u32,
+    /// Version of the events for switches.
+    pub version: u8,
+    /// Whether the list of sources has one more each time its size is asked for.
+    pub grows: bool,
+    /// Whether sources can be added by the third version of the structure.
+    pub third_version: bool,
+    /// File with the names of added sources, which stay when a program is killed.
+    pub added: Option<PathBuf>,
+    /// Name of a session that a killed program has left.
+    pub leftover: Option<String>,
+    /// File to which the stand-in writes a [`SwitchLedger`] when a session with counters is stopped.
+    pub ledger: Option<PathBuf>,
+}
+
+impl Default for HalScript {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            processors: 0,
+            sources: Vec::new(),
+            maximum: 4,
+            withheld: 20,
+            silent: Vec::new(),
+            still: Vec::new(),
+            bare: 0,
+            narrow: 0,
+            untold: 0,
+            set_back: 0,
+            version: 4,
+            grows: false,
+            third_version: true,
+            added: None,
+            leftover: None,
+            ledger: None,
+        }
+    }
+}
+
+/// What processes executed while a session had counters: the truth for the test.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchLedger {
+    /// The sources that were counted.
+    pub sources: Vec<u32>,
+    /// Events of each process, in the order of the sources.
+    pub processes: Vec<ProcessLedger>,
+    /// Number of switches.
+    pub switches: u64,
+}
+
+/// A process of a [`SwitchLedger`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessLedger {
+    /// Process ID; 0 is the idle process.
+    pub process: u32,
+    /// The process that started it.
+    pub parent: u32,
+    /// File name of its program.
+    pub name: String,
+    /// Its events.
+    pub events: Vec<u64>,
+}
+
 /// A function that fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Name of the function.
+    /// Name of the function; one that takes a class also as `TraceSetInformation(9)`.
     pub function: String,
     /// Win32 error code.
     pub error: u32,

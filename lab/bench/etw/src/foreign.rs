@@ -3,11 +3,17 @@
 #![expect(unsafe_code, reason = "reads what the program points to")]
 
 use bench_protocol::ProviderId;
-use std::slice;
-use windows_sys::Win32::Foundation::FILETIME;
+use etw_model::LiveThread;
+use std::{collections::BTreeMap, slice};
+use windows_sys::Win32::Foundation::{CloseHandle, FILETIME, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::System::{
+    Diagnostics::ToolHelp::{
+        CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
+        TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
+    },
     Performance::{QueryPerformanceCounter, QueryPerformanceFrequency},
     SystemInformation::GetSystemTimePreciseAsFileTime,
+    Threading::{ALL_PROCESSOR_GROUPS, GetActiveProcessorCount},
 };
 use windows_sys::core::GUID;
 
@@ -71,4 +77,47 @@ pub fn file_time(time: u64) -> u64 {
     let now = i128::from(u64::from(now.dwHighDateTime) << u32::BITS | u64::from(now.dwLowDateTime));
     let age = (i128::from(counter()) - i128::from(time)) * UNITS / i128::from(frequency.max(1));
     u64::try_from(now - age).unwrap_or_default()
+}
+
+/// Returns the number of active processors.
+pub fn processors() -> u32 {
+    // SAFETY: the function has no preconditions.
+    unsafe { GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) }
+}
+
+/// Returns the threads of every process that runs now; none if Windows does not tell.
+pub fn threads() -> Vec<LiveThread> {
+    // SAFETY: the function has no preconditions.
+    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS | TH32CS_SNAPTHREAD, 0) };
+    if snapshot == INVALID_HANDLE_VALUE {
+        return Vec::new();
+    }
+    let mut processes = BTreeMap::new();
+    let mut process = PROCESSENTRY32W::default();
+    process.dwSize = u32::try_from(size_of_val(&process)).unwrap_or_default();
+    // SAFETY: the snapshot is open, and the entry has its size.
+    let mut has_one = unsafe { Process32FirstW(snapshot, &raw mut process) } != 0;
+    while has_one {
+        let name = process.szExeFile.iter().copied().take_while(|unit| *unit != 0).collect::<Vec<u16>>();
+        let of = (process.th32ParentProcessID, String::from_utf16_lossy(&name));
+        processes.insert(process.th32ProcessID, of);
+        // SAFETY: as above.
+        has_one = unsafe { Process32NextW(snapshot, &raw mut process) } != 0;
+    }
+    let mut threads = Vec::new();
+    let mut thread = THREADENTRY32::default();
+    thread.dwSize = u32::try_from(size_of_val(&thread)).unwrap_or_default();
+    // SAFETY: the snapshot is open, and the entry has its size.
+    let mut has_one = unsafe { Thread32First(snapshot, &raw mut thread) } != 0;
+    while has_one {
+        if let Some((parent, name)) = processes.get(&thread.th32OwnerProcessID) {
+            let (process, name) = (thread.th32OwnerProcessID, name.clone());
+            threads.push(LiveThread { process, thread: thread.th32ThreadID, parent: *parent, name });
+        }
+        // SAFETY: as above.
+        has_one = unsafe { Thread32Next(snapshot, &raw mut thread) } != 0;
+    }
+    // SAFETY: the snapshot is open and is closed once.
+    unsafe { CloseHandle(snapshot) };
+    threads
 }

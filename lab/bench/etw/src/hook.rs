@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "changes code")]
 
-use crate::{consumer, control, kernel};
+use crate::{consumer, control, information, kernel};
 use redirect::Library;
 use std::{ffi::CStr, mem};
 
@@ -11,10 +11,11 @@ const LIBRARIES: [&str; 2] = ["sechost.dll", "advapi32.dll"];
 
 /// Redirects the functions for sessions and consumers.
 pub fn redirect() -> Result<(), String> {
-    let functions: [(&CStr, *const ()); 6] = [
+    let functions: [(&CStr, *const ()); 7] = [
         (c"StartTraceW", control::start as *const ()),
         (c"EnableTraceEx2", control::enable as *const ()),
         (c"ControlTraceW", control::control as *const ()),
+        (c"TraceSetInformation", information::set as *const ()),
         (c"OpenTraceW", consumer::open as *const ()),
         (c"ProcessTrace", consumer::process as *const ()),
         (c"CloseTrace", consumer::close as *const ()),
@@ -27,6 +28,13 @@ pub fn redirect() -> Result<(), String> {
             unsafe { library.redirect(name, function)? };
         }
     }
+    // Only the first library exports it.
+    let query = information::query as *const ();
+    // SAFETY: as above.
+    unsafe { Library::load(LIBRARIES[0])?.redirect(c"TraceQueryInformation", query)? };
+    let set = information::change_sources as *const ();
+    // SAFETY: the program does not run yet, and the functions have the same type.
+    unsafe { Library::load("ntdll.dll")?.replace_import(c"NtSetSystemInformation", set)? };
     let query = kernel::query as *const ();
     // SAFETY: the program does not run yet, and the functions have the same type.
     let original = unsafe { Library::load("ntdll.dll")?.replace_import(c"NtQuerySystemInformation", query)? };

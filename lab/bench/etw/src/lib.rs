@@ -11,6 +11,7 @@
 //! | `hook` | redirects functions |
 //! | `machine` | the script, the sessions, and the connection to the lab |
 //! | `control` | StartTraceW, EnableTraceEx2, ControlTraceW |
+//! | `information` | TraceSetInformation, TraceQueryInformation, NtSetSystemInformation |
 //! | `consumer` | OpenTraceW, ProcessTrace, CloseTrace |
 //! | `kernel` | NtQuerySystemInformation |
 //! | `record` | EVENT_RECORD |
@@ -25,6 +26,7 @@ mod consumer;
 mod control;
 mod foreign;
 mod hook;
+mod information;
 mod kernel;
 mod machine;
 mod record;

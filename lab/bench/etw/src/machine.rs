@@ -1,7 +1,8 @@
 //! The script, the sessions, and the connection to the lab.
 
+use crate::foreign::{counter, processors, threads};
 use bench_protocol::{Client, ProviderId, Refusal, TRACE_SCRIPT, TraceScript};
-use etw_model::{Delivery, Session, SessionError, SessionRequest, Sessions};
+use etw_model::{Delivery, ProfileSources, Session, SessionError, SessionRequest, Sessions, SwitchModel};
 use std::{
     collections::BTreeMap,
     env, fs,
@@ -23,8 +24,18 @@ const LAB_LIMIT: Duration = Duration::from_mins(1);
 const NO_TRACE_FILE: &str = "This file is from halprof's test bench. It is not a trace file of Windows.";
 
 static SCRIPT: OnceLock<TraceScript> = OnceLock::new();
-static MACHINE: Mutex<Machine> =
-    Mutex::new(Machine { sessions: Sessions::new(), running: BTreeMap::new(), refused: BTreeMap::new(), lab: None });
+static MACHINE: Mutex<Machine> = Mutex::new(Machine {
+    sessions: Sessions::new(),
+    running: BTreeMap::new(),
+    refused: BTreeMap::new(),
+    lab: None,
+    sources: None,
+    has_leftover: false,
+    switches: BTreeMap::new(),
+});
+
+/// EVENT_TRACE_FLAG_CSWITCH.
+const SWITCHES: u32 = 0x10;
 
 /// Locks a mutex. A panic does not leave the data in a state that matters here.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -77,6 +88,11 @@ pub struct Machine {
     /// Number of refused calls of each function.
     refused: BTreeMap<String, u32>,
     lab: Option<Client>,
+    sources: Option<ProfileSources>,
+    /// The session that a killed program has left was there.
+    has_leftover: bool,
+    /// The scheduler of each session whose switches have counters.
+    switches: BTreeMap<u64, SwitchModel>,
 }
 
 impl Machine {
@@ -91,6 +107,10 @@ impl Machine {
     /// Starts a session and returns its handle. `time` is the performance counter.
     pub fn start(&mut self, request: SessionRequest, time: u64) -> Result<u64, SessionError> {
         let enable_flags = request.enable_flags;
+        if !self.has_leftover && script().hal.leftover.as_ref() == Some(&request.name) {
+            self.has_leftover = true;
+            self.sessions.start(request.clone())?;
+        }
         let handle = self.sessions.start(request)?;
         let mut delivery = Delivery::new(script().disorder.clone());
         for event in &script().system_events {
@@ -117,8 +137,42 @@ impl Machine {
         })
     }
 
+    /// Returns the HAL's profile sources.
+    pub fn sources(&mut self) -> &mut ProfileSources {
+        self.sources.get_or_insert_with(|| ProfileSources::new(&script().hal))
+    }
+
+    /// Lets the schedulers run until now, and adds their events to the sessions.
+    fn pull_switches(&mut self) {
+        let wanted: Vec<u64> = self.running.keys().copied().collect();
+        for handle in wanted {
+            let has_switches = self.sessions.get(handle).is_some_and(|session| session.enable_flags & SWITCHES != 0);
+            let Some(sources) = self.sources().of_switches(handle).filter(|_| has_switches).map(<[u32]>::to_vec) else {
+                continue;
+            };
+            let Some(running) = self.running.get(&handle) else { continue };
+            let (time, now) = (counter(), running.now());
+            let model = self.switches.entry(handle).or_insert_with(|| {
+                let mut script = script().hal.clone();
+                if script.processors == 0 {
+                    script.processors = processors();
+                }
+                SwitchModel::new(&script, &sources, time)
+            });
+            let mut delivery = lock(&running.delivery);
+            for event in model.run_until(time, &threads()) {
+                delivery.add_of_kernel(event, now);
+            }
+        }
+    }
+
     /// Takes the events that drivers have written and adds them to the sessions that want them.
     pub fn pull(&mut self) -> Result<(), u32> {
+        self.pull_switches();
+        if !self.running.keys().any(|one| self.sessions.get(*one).is_some_and(|session| !session.providers.is_empty()))
+        {
+            return Ok(()); // no driver writes for a session
+        }
         let events = ask(&mut self.lab, Client::take_events)?;
         for (handle, running) in &self.running {
             let Some(session) = self.sessions.get(*handle) else { continue };
@@ -147,6 +201,11 @@ impl Machine {
             }
         }
         let running = self.running.remove(&handle);
+        self.sources().forget(handle);
+        if let (Some(model), Some(path)) = (self.switches.remove(&handle), &script().hal.ledger) {
+            let ledger = serde_json::to_string(&model.ledger()).map_err(|_| ERROR_WRITE_FAULT)?;
+            fs::write(path, ledger).map_err(|_| ERROR_WRITE_FAULT)?;
+        }
         if let (Some(session), Some(running)) = (&session, &running) {
             running.has_ended.store(true, Ordering::Release);
             finish(session, running).map_err(|_| ERROR_WRITE_FAULT)?;

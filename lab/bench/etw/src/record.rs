@@ -4,9 +4,9 @@ use crate::foreign::{file_time, guid};
 use etw_model::{DeliveredEvent, StackItem};
 use std::ffi::c_void;
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    EVENT_DESCRIPTOR, EVENT_HEADER_EXT_TYPE_EVENT_SCHEMA_TL, EVENT_HEADER_EXT_TYPE_STACK_TRACE64,
-    EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_HEADER_FLAG_64_BIT_HEADER, EVENT_HEADER_FLAG_CLASSIC_HEADER,
-    EVENT_HEADER_FLAG_EXTENDED_INFO, EVENT_RECORD,
+    EVENT_DESCRIPTOR, EVENT_HEADER_EXT_TYPE_EVENT_SCHEMA_TL, EVENT_HEADER_EXT_TYPE_PMC_COUNTERS,
+    EVENT_HEADER_EXT_TYPE_STACK_TRACE64, EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_HEADER_FLAG_64_BIT_HEADER,
+    EVENT_HEADER_FLAG_CLASSIC_HEADER, EVENT_HEADER_FLAG_EXTENDED_INFO, EVENT_RECORD,
 };
 
 /// How the times of events are given.
@@ -38,6 +38,10 @@ pub fn with_record(
     if let Some(stack) = &stack {
         let address = stack.as_ptr().expose_provenance() as u64;
         items.push(item(EVENT_HEADER_EXT_TYPE_STACK_TRACE64, address, size_of_val(&**stack)));
+    }
+    if !event.counters.is_empty() {
+        let address = event.counters.as_ptr().expose_provenance() as u64;
+        items.push(item(EVENT_HEADER_EXT_TYPE_PMC_COUNTERS, address, size_of_val(&*event.counters)));
     }
     if !event.metadata.is_empty() {
         let address = event.metadata.as_ptr().expose_provenance() as u64;

@@ -58,6 +58,8 @@ pub struct DeliveredEvent {
     pub payload: Vec<u8>,
     /// The stack, if the session asked for it.
     pub stack: Option<StackItem>,
+    /// The counters of an event that carries some (EVENT_HEADER_EXT_TYPE_PMC_COUNTERS).
+    pub counters: Vec<u64>,
 }
 
 /// Time after which an event no longer waits for those that could overtake it: Windows delivers buffers that are not
@@ -116,24 +118,44 @@ impl Delivery {
         self.queue(Duration::ZERO, 0, event);
     }
 
+    /// Adds an event of the kernel, at `now`.
+    pub fn add_of_kernel(&mut self, event: DeliveredEvent, now: Duration) {
+        let Some((number, mut random)) = self.begin(event.processor) else { return };
+        self.end(number, &mut random, now, event, None);
+    }
+
     /// Adds an event that a driver wrote, at `now`; `with_stack` if the session enabled its provider with
     /// EVENT_ENABLE_PROPERTY_STACK_TRACE.
     pub fn add(&mut self, written: WrittenEvent, with_stack: bool, now: Duration) {
+        let Some((number, mut random)) = self.begin(written.processor) else { return };
+        let (event, user_part) = self.with_stacks(written, with_stack, number);
+        self.end(number, &mut random, now, event, user_part);
+    }
+
+    /// Returns the number of an event, and its decisions; `None` if it is lost.
+    fn begin(&mut self, processor: u32) -> Option<(u64, Random)> {
         let number = self.number;
         self.number += 1;
         self.report.written += 1;
-        if self.is_lost(number, written.processor) {
-            return;
-        }
-        let mut random = Random::new(self.disorder.seed, number);
+        (!self.is_lost(number, processor)).then(|| (number, Random::new(self.disorder.seed, number)))
+    }
+
+    /// Queues an event that is not lost.
+    fn end(
+        &mut self,
+        number: u64,
+        random: &mut Random,
+        now: Duration,
+        event: DeliveredEvent,
+        user_part: Option<DeliveredEvent>,
+    ) {
         let Disorder { delay, shuffle, duplicates, .. } = self.disorder;
         let at = now + Duration::from_millis(random.up_to(delay));
         let place = number + random.up_to(shuffle.into());
         let is_double = random.percent(duplicates);
-        let (event, user_part) = self.with_stacks(written, with_stack, number);
         self.report.delivered += 1;
         if let Some(part) = user_part {
-            self.add_user_part(part, &mut random, at, place);
+            self.add_user_part(part, random, at, place);
         }
         if is_double {
             self.report.duplicates += 1;
@@ -186,6 +208,7 @@ impl Delivery {
             metadata,
             payload,
             stack,
+            counters: Vec::new(),
         };
         if !with_stack {
             return (event, None);

@@ -4,14 +4,20 @@
 //! |---|---|
 //! | `sessions` | the sessions of a machine, and the errors that the documentation describes |
 //! | `delivery` | when a written event arrives, with which stacks, and what is lost |
+//! | `profile_sources` | the HAL's profile sources, and the rules of those that a session counts |
+//! | `switches` | a scheduler, and the counters of its CPUs at each context switch |
 //! | `system_events` | events of processes, threads and images in their binary form |
 
 #![forbid(unsafe_code)]
 
 mod delivery;
+mod profile_sources;
 mod sessions;
+mod switches;
 mod system_events;
 
 pub use delivery::{DeliveredEvent, Delivery, STACK_WALK, StackItem};
+pub use profile_sources::ProfileSources;
 pub use sessions::{EnabledProvider, Session, SessionError, SessionRequest, Sessions};
+pub use switches::{LiveThread, SwitchModel};
 pub use system_events::encode;

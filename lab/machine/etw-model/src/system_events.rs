@@ -63,6 +63,7 @@ pub fn encode(event: &SystemEvent, enable_flags: u32, time: u64) -> Option<Deliv
         metadata: Vec::new(),
         payload,
         stack: None,
+        counters: Vec::new(),
     })
 }
 

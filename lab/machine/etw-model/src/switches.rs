@@ -1,0 +1,211 @@
+//! A scheduler, and the counters of its CPUs at each context switch.
+
+use crate::delivery::DeliveredEvent;
+use bench_protocol::{HalScript, ProcessLedger, ProviderId, Random, SwitchLedger};
+use std::collections::BTreeMap;
+
+/// ProcessGuid and ThreadGuid, {3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c} and ...d1-....
+const PROCESS: ProviderId = *b"\xD0\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
+const THREAD: ProviderId = *b"\xD1\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
+
+/// Types of the events.
+const START: u8 = 1;
+const END: u8 = 2;
+const RUNDOWN: u8 = 3;
+const SWITCH: u8 = 36;
+
+/// Shortest and longest time until the next switch, in units of the performance counter of Wine (100 ns).
+const SLICE: [u64; 2] = [500, 12_000];
+
+/// A thread of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LiveThread {
+    /// Process ID.
+    pub process: u32,
+    /// Thread ID.
+    pub thread: u32,
+    /// The process that started its process.
+    pub parent: u32,
+    /// File name of the program.
+    pub name: String,
+}
+
+/// A CPU.
+#[derive(Debug, Clone)]
+struct Cpu {
+    /// Process and thread that run; zeros for the idle thread.
+    running: (u32, u32),
+    since: u64,
+    until: u64,
+    counters: Vec<u64>,
+    switches: u32,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct SwitchModel {
+    script: HalScript,
+    random: Random,
+    sources: Vec<u32>,
+    cpus: Vec<Cpu>,
+    threads: Vec<LiveThread>,
+    has_begun: bool,
+    ledger: BTreeMap<u32, ProcessLedger>,
+    switches: u64,
+}
+
+impl SwitchModel {
+    /// Creates a scheduler at a time, with counters for these sources.
+    #[must_use]
+    pub fn new(script: &HalScript, sources: &[u32], time: u64) -> Self {
+        let cpu =
+            Cpu { running: (0, 0), since: time, until: time, counters: vec![1_000_000; sources.len()], switches: 0 };
+        Self {
+            random: Random::new(script.seed, 0x5C4ED),
+            script: script.clone(),
+            sources: sources.to_vec(),
+            cpus: vec![cpu; usize::try_from(script.processors).unwrap_or_default()],
+            threads: Vec::new(),
+            has_begun: false,
+            ledger: BTreeMap::new(),
+            switches: 0,
+        }
+    }
+
+    /// Returns what processes executed so far.
+    #[must_use]
+    pub fn ledger(&self) -> SwitchLedger {
+        let processes = self.ledger.values().cloned().collect();
+        SwitchLedger { sources: self.sources.clone(), processes, switches: self.switches }
+    }
+
+    /// Lets the CPUs run until a time, from which on the machine has these threads. Returns the events of that time.
+    pub fn run_until(&mut self, time: u64, threads: &[LiveThread]) -> Vec<DeliveredEvent> {
+        let mut events = Vec::new();
+        for number in 0..self.cpus.len() {
+            while let Some(cpu) = self.cpus.get(number).filter(|cpu| cpu.until < time) {
+                let at = cpu.until;
+                events.extend(self.switch(number, at));
+            }
+        }
+        events.extend(self.change_threads(time, threads));
+        events.sort_by_key(|event| event.time);
+        events
+    }
+
+    fn change_threads(&mut self, time: u64, threads: &[LiveThread]) -> Vec<DeliveredEvent> {
+        let mut events = Vec::new();
+        let before = std::mem::replace(&mut self.threads, threads.to_vec());
+        let begun = if self.has_begun { START } else { RUNDOWN };
+        self.has_begun = true;
+        let is_of = |all: &[LiveThread], process| all.iter().any(|one| one.process == process);
+        let mut processes: Vec<u32> = Vec::new();
+        for one in threads.iter().filter(|one| !before.contains(one)) {
+            if !is_of(&before, one.process) && !processes.contains(&one.process) {
+                processes.push(one.process);
+                events.push(process_event(begun, time, one));
+            }
+            let payload = [words(&[one.process, one.thread]), vec![0; 64]].concat();
+            events.push(event(THREAD, begun, 3, 0, time, payload));
+        }
+        for number in 0..self.cpus.len() {
+            // A thread that has ended is switched out.
+            let Some(cpu) = self.cpus.get(number) else { continue };
+            let has_ended = cpu.running.1 != 0 && !threads.iter().any(|one| one.thread == cpu.running.1);
+            if has_ended {
+                let at = time.max(cpu.since);
+                events.extend(self.switch(number, at));
+            }
+        }
+        for one in before.iter().filter(|one| !threads.contains(one)) {
+            events.push(event(THREAD, END, 3, 0, time, [words(&[one.process, one.thread]), vec![0; 64]].concat()));
+        }
+        events
+    }
+
+    /// Switches a CPU to another thread.
+    fn switch(&mut self, number: usize, time: u64) -> Option<DeliveredEvent> {
+        let others: Vec<u32> = self.cpus.iter().map(|cpu| cpu.running.1).collect();
+        let ready: Vec<(u32, u32)> = self.threads.iter().map(|one| (one.process, one.thread)).collect();
+        let ready: Vec<_> = ready.into_iter().filter(|(_, thread)| !others.contains(thread)).collect();
+        let cpu = self.cpus.get_mut(number)?;
+        let index = u32::try_from(number).unwrap_or_default();
+        let (process, old) = cpu.running;
+        let has_counters = cpu.switches >= self.script.withheld && !self.script.silent.contains(&index);
+        // What was executed before the first counters is not in the ledger, as it is not in what the client sees.
+        let is_counted = cpu.switches > self.script.withheld && !self.script.silent.contains(&index);
+        let entry = self.ledger.entry(process).or_default();
+        entry.process = process;
+        entry.events.resize(self.sources.len(), 0);
+        if let Some(one) = self.threads.iter().find(|one| one.process == process) {
+            entry.parent = one.parent;
+            entry.name.clone_from(&one.name);
+        }
+        for ((counter, source), sum) in cpu.counters.iter_mut().zip(&self.sources).zip(&mut entry.events) {
+            let rate = Random::new(u64::from(*source), u64::from(old)).up_to(40) + 1;
+            let events = if self.script.still.contains(&index) { 0 } else { (time - cpu.since) * rate / 4 };
+            *counter += events;
+            *sum += if is_counted { events } else { 0 };
+        }
+        if cpu.switches > self.script.withheld && self.random.percent(self.script.set_back) {
+            cpu.counters.iter_mut().for_each(|counter| *counter /= 2);
+        }
+        let goes_idle = old != 0 && self.random.percent(30);
+        let next = if goes_idle { None } else { self.random.pick(&ready).copied() };
+        cpu.running = next.unwrap_or_default();
+        cpu.since = time;
+        cpu.until = time + SLICE[0] + self.random.up_to(SLICE[1] - SLICE[0]);
+        cpu.switches += 1;
+        self.switches += 1;
+        let new = cpu.running.1;
+        let mut counters = if has_counters { cpu.counters.clone() } else { Vec::new() };
+        let is_later = cpu.switches > self.script.withheld + 1;
+        if is_later && self.random.percent(self.script.bare) {
+            counters.clear();
+        }
+        if is_later && self.random.percent(self.script.narrow) {
+            counters.pop();
+        }
+        if is_later && self.random.percent(self.script.untold) {
+            return None;
+        }
+        // Priorities and C-state; wait reason, mode and state (9: waiting for process in-swap); wait time; reserved.
+        let payload = words(&[new, old, 0x0808, 0x0009_002A, 1, 0]);
+        let switch = event(THREAD, SWITCH, self.script.version, index, time, payload);
+        Some(DeliveredEvent { counters, ..switch })
+    }
+}
+
+/// Returns the event of a process that starts or exists.
+fn process_event(opcode: u8, time: u64, one: &LiveThread) -> DeliveredEvent {
+    // UniqueProcessKey, ProcessId, ParentId, SessionId, ExitStatus, DirectoryTableBase, Flags
+    let numbers = [&[0; 8][..], &words(&[one.process, one.parent, 1, 259]), &[0; 8], &words(&[0])].concat();
+    // UserSID: a TOKEN_USER, which is a pointer and attributes, and an empty SID. ImageFileName and CommandLine.
+    let texts = [&[0x11; 16][..], &[1, 0, 0, 0, 0, 0, 0, 5], one.name.as_bytes(), &[0, 0, 0]].concat();
+    event(PROCESS, opcode, 4, 0, time, [numbers, texts].concat())
+}
+
+fn event(provider: ProviderId, opcode: u8, version: u8, processor: u32, time: u64, payload: Vec<u8>) -> DeliveredEvent {
+    DeliveredEvent {
+        provider,
+        id: 0,
+        version,
+        channel: 0,
+        level: 0,
+        opcode,
+        keyword: 0,
+        is_classic: true,
+        processor,
+        process: u32::MAX,
+        thread: u32::MAX,
+        time,
+        metadata: Vec::new(),
+        payload,
+        stack: None,
+        counters: Vec::new(),
+    }
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
