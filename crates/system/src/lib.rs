@@ -3,6 +3,7 @@
 #![expect(clippy::missing_errors_doc, reason = "what is asked of Windows fails where Windows does, with its code")]
 
 pub mod connection;
+pub mod hal;
 pub mod known_work;
 pub mod processes;
 pub mod topology;
@@ -17,6 +18,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use halprof::event::event_cache::EventCache;
@@ -24,6 +26,7 @@ use halprof::protected::Volume;
 use halprof::{Device, ServiceState};
 use serde::Serialize;
 
+use crate::hal::HalCalls;
 use crate::known_work::{CALLS, Function, KnownWork};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
@@ -137,6 +140,11 @@ pub trait System {
 
     /// Opens the driver's device. Enables the profiling privilege if the account has it.
     fn open(&self) -> io::Result<Box<dyn Device>>;
+    /// Returns the functions of Windows for its HAL, if there are any. Enables the profiling privilege if the account
+    /// has it.
+    fn hal(&self) -> Option<Arc<dyn HalCalls>> {
+        None
+    }
     /// Returns the state of the service; `None` if it does not exist.
     fn service(&self) -> io::Result<Option<ServiceState>>;
     /// Returns the path of the file that the service loads, as Windows stores it; `None` if the service does not exist.

@@ -9,6 +9,7 @@
 //! | `images` | processes and images, from the system provider |
 //! | `methods` | functions that .NET compiled |
 //! | `paths` | paths in the namespace of the kernel |
+//! | `switches` | context switches with counters, and their threads and processes |
 //! | `meaning` | what an event means for a recording |
 
 mod buffers;
@@ -19,6 +20,7 @@ pub mod paths;
 mod payload;
 pub mod raw;
 mod stack;
+pub mod switches;
 
 use std::io;
 use std::path::PathBuf;

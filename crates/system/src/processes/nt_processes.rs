@@ -13,7 +13,8 @@ const SYSTEM_TIME_UNITS: u128 = 10_000_000;
 #[repr(C)]
 struct Entry {
     next: u32,
-    _threads: [u32; 7],
+    threads: u32,
+    _sizes: [u32; 6],
     created: u64,
     _times: [u64; 2],
     name_length: u16,
@@ -24,6 +25,12 @@ struct Entry {
 }
 
 const _: () = assert!(size_of::<Entry>() == 0x58);
+
+/// Size of the whole SYSTEM_PROCESS_INFORMATION, which the SYSTEM_THREAD_INFORMATION of each thread follows, the size
+/// of that, and the offset of the thread ID in it.
+const ENTRY_BYTES: usize = 0x100;
+const THREAD_BYTES: usize = 0x50;
+const THREAD_ID: usize = 0x30;
 
 /// A moment in the two clocks of Windows: that of samples, KeQueryPerformanceCounter, was read first.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +57,7 @@ impl ClockReading {
 #[must_use]
 pub fn parse(bytes: &[u8], address: u64, clocks: Option<ClockReading>) -> Vec<RunningProcess> {
     let mut processes = Vec::new();
-    let mut rest = bytes;
-    while let Ok((entry, _)) = Entry::read_from_prefix(rest) {
+    for (entry, _) in entries(bytes) {
         let start = usize::try_from(entry.name.wrapping_sub(address)).unwrap_or(usize::MAX);
         let name = bytes.get(start..).and_then(|name| name.get(..usize::from(entry.name_length)));
         if let Ok(id) = u32::try_from(entry.id) {
@@ -60,12 +66,29 @@ pub fn parse(bytes: &[u8], address: u64, clocks: Option<ClockReading>) -> Vec<Ru
             let created_on_clock = clocks.and_then(|clocks| clocks.on_counter(created));
             processes.push(RunningProcess { id, name, created, created_on_clock });
         }
-        if entry.next == 0 {
-            break;
-        }
-        rest = rest.get(entry.next as usize..).unwrap_or_default();
     }
     processes
+}
+
+/// Returns the IDs of the threads of a process in a list that Windows wrote.
+#[must_use]
+pub fn threads(bytes: &[u8], process: u32) -> Vec<u32> {
+    let found = entries(bytes).find(|(entry, _)| entry.id == u64::from(process));
+    let Some((Entry { threads, .. }, rest)) = found else { return Vec::new() };
+    let each = rest.get(ENTRY_BYTES..).unwrap_or_default().chunks_exact(THREAD_BYTES).take(threads as usize);
+    let id = |thread: &[u8]| u32::try_from(u64::from_le_bytes(*thread.get(THREAD_ID..)?.first_chunk()?)).ok();
+    each.filter_map(id).collect()
+}
+
+/// Returns the entries of a list, each with the bytes from its beginning on.
+fn entries(bytes: &[u8]) -> impl Iterator<Item = (Entry, &[u8])> {
+    let mut next = Some(bytes);
+    std::iter::from_fn(move || {
+        let rest = next.take()?;
+        let (entry, _) = Entry::read_from_prefix(rest).ok()?;
+        next = rest.get(entry.next as usize..).filter(|_| entry.next != 0);
+        Some((entry, rest))
+    })
 }
 
 #[cfg(test)]

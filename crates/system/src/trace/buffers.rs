@@ -1,6 +1,7 @@
 //! The buffers of a trace session.
 
 use super::TracePlan;
+use crate::hal::SwitchPlan;
 
 /// Size of a buffer of the session in KiB, for a few and for many samples.
 const SMALL_BUFFER: u32 = 64;
@@ -8,6 +9,12 @@ const LARGE_BUFFER: u32 = 512;
 
 /// Bytes that the events of a sample take: two headers of 80 bytes, the payload, and 40 frames.
 const SAMPLE_BYTES: u64 = 600;
+
+/// Bytes that a context switch takes: two headers and the payload. Its counters follow.
+const SWITCH_BYTES: u64 = 40;
+
+/// Context switches of a busy CPU.
+const SWITCHES_PER_SECOND: u64 = 20_000;
 
 /// Time for which the buffers have room, in seconds. Windows delivers those that are not full once per second.
 const ROOM_SECONDS: u64 = 4;
@@ -27,13 +34,30 @@ pub struct BufferSizes {
 }
 
 impl TracePlan {
-    /// Returns the sizes of the buffers. Windows fills one on each CPU, and needs others meanwhile.
+    /// Returns the sizes of the buffers.
     #[must_use]
     pub fn buffers(&self) -> BufferSizes {
-        let needed = self.samples_per_second.saturating_mul(SAMPLE_BYTES * ROOM_SECONDS) >> 10;
-        let of_cpu = needed / u64::from(self.processors.max(1));
+        BufferSizes::of(self.samples_per_second.saturating_mul(SAMPLE_BYTES), self.processors)
+    }
+}
+
+impl SwitchPlan {
+    /// Returns the sizes of the buffers.
+    #[must_use]
+    pub fn buffers(&self) -> BufferSizes {
+        let counters = 8 * u64::try_from(self.sources.len()).unwrap_or(u64::MAX);
+        let rate = SWITCHES_PER_SECOND.saturating_mul(self.processors.into());
+        BufferSizes::of(rate.saturating_mul(SWITCH_BYTES + counters), self.processors)
+    }
+}
+
+impl BufferSizes {
+    /// Returns the sizes for so many bytes per second. Windows fills a buffer on each CPU, and needs others meanwhile.
+    fn of(bytes_per_second: u64, processors: u32) -> Self {
+        let needed = bytes_per_second.saturating_mul(ROOM_SECONDS) >> 10;
+        let of_cpu = needed / u64::from(processors.max(1));
         let kibibytes = if of_cpu < u64::from(LARGE_BUFFER) { SMALL_BUFFER } else { LARGE_BUFFER };
-        let least = 2 * u64::from(self.processors.max(1));
+        let least = 2 * u64::from(processors.max(1));
         let wanted = (needed / u64::from(kibibytes)).max(least);
         let maximum = (2 * wanted + 16).min((MAX_MEMORY / u64::from(kibibytes)).max(least));
         let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);

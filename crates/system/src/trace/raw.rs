@@ -9,6 +9,9 @@ pub const HALPROF: Guid = guid(protocol::trace::PROVIDER_ID);
 /// The class of process events (MOF class Process).
 pub const PROCESS: Guid = 0x3D6F_A8D0_FE05_11D0_9DDA_00C0_4FD7_BA7C;
 
+/// The class of thread events, which has the context switches (MOF class Thread).
+pub const THREAD: Guid = 0x3D6F_A8D1_FE05_11D0_9DDA_00C0_4FD7_BA7C;
+
 /// The class of image events (MOF class Image_Load).
 pub const IMAGE: Guid = 0x2CB1_5D1D_5FC1_11D2_ABE1_00A0_C911_F518;
 
@@ -55,6 +58,8 @@ pub struct RawTraceEvent<'a> {
     pub process: u32,
     /// ThreadId, or 0xFFFFFFFF.
     pub thread: u32,
+    /// The CPU that wrote it.
+    pub processor: u32,
     /// TimeStamp, in units of the performance counter.
     pub time: u64,
     /// Size of a pointer in the payload.
@@ -74,6 +79,7 @@ impl RawTraceEvent<'static> {
         opcode: 0,
         process: u32::MAX,
         thread: u32::MAX,
+        processor: 0,
         time: 0,
         pointer: 8,
         payload: &[],

@@ -13,7 +13,8 @@ use std::ptr::null_mut;
 use windows_sys::Win32::System::Diagnostics::Debug::RtlCaptureStackBackTrace;
 use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;
 use windows_sys::Win32::System::Threading::{
-    GetActiveProcessorCount, GetActiveProcessorGroupCount, GetCurrentThread, SetThreadGroupAffinity,
+    ALL_PROCESSOR_GROUPS, GetActiveProcessorCount, GetActiveProcessorGroupCount, GetCurrentThread,
+    SetThreadGroupAffinity,
 };
 
 use super::convert::succeeded;
@@ -58,6 +59,12 @@ pub fn execute(processor: u32, work: &[KnownWork]) -> io::Result<()> {
     let before = move_to(&affinity(processor)?)?;
     work.iter().copied().for_each(execute_here);
     move_to(&before).map(|_| ())
+}
+
+/// Returns the number of active processors.
+pub fn processors() -> u32 {
+    // SAFETY: the function has no preconditions.
+    unsafe { GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) }
 }
 
 /// Executes work on the processor of this thread.

@@ -6,6 +6,7 @@ mod competition;
 mod console;
 mod convert;
 mod directory;
+mod hal;
 mod job;
 mod known_work;
 pub mod libraries;
@@ -27,7 +28,7 @@ use std::io::{self, IsTerminal};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ use halprof::windows::{
 use halprof::{Device, SERVICE, ServiceState};
 
 pub use self::speed::times_of_child;
+use crate::hal::HalCalls;
 use crate::known_work::{CALLS, Function, KnownWork};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};
@@ -60,6 +62,12 @@ impl System for Windows {
         // The privilege is disabled in an elevated token. If the token does not have it, the driver refuses access.
         let _ = enable_privilege(SYSTEM_PROFILE);
         Ok(Box::new(DeviceHandle::open()?))
+    }
+
+    fn hal(&self) -> Option<Arc<dyn HalCalls>> {
+        // If the token does not have it, the functions for profile sources refuse access.
+        let _ = enable_privilege(SYSTEM_PROFILE);
+        Some(Arc::new(hal::Calls))
     }
 
     fn service(&self) -> io::Result<Option<ServiceState>> {

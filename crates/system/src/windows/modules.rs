@@ -96,6 +96,11 @@ pub fn processes() -> io::Result<Vec<RunningProcess>> {
     Ok(nt_processes::parse(&list, list.as_ptr().addr() as u64, clocks()))
 }
 
+/// Returns the threads of a process.
+pub fn threads_of(process: u32) -> io::Result<Vec<u32>> {
+    Ok(nt_processes::threads(&system_list(SystemProcessInformation)?, process))
+}
+
 /// Reads the clock of samples, then system time.
 fn clocks() -> Option<ClockReading> {
     let [mut counter, mut frequency] = [0, 0];
@@ -132,7 +137,8 @@ fn system_list(class: SYSTEM_INFORMATION_CLASS) -> io::Result<Vec<u8>> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-fn checked(status: NTSTATUS) -> io::Result<()> {
+/// Converts an NTSTATUS to a result with a Win32 error.
+pub fn checked(status: NTSTATUS) -> io::Result<()> {
     if status >= 0 {
         return Ok(());
     }

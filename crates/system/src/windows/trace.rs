@@ -6,22 +6,28 @@ use std::ffi::OsStr;
 use std::io;
 use std::mem::offset_of;
 use std::os::windows::ffi::OsStrExt;
+use std::os::windows::io::{FromRawHandle, OwnedHandle};
 use std::path::Path;
 use std::ptr::null;
 
 use windows_sys::Win32::Foundation::{ERROR_ALREADY_EXISTS, ERROR_BAD_PATHNAME};
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    CONTROLTRACE_HANDLE, ControlTraceW, ENABLE_TRACE_PARAMETERS, ENABLE_TRACE_PARAMETERS_VERSION_2,
+    CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, ControlTraceW, ENABLE_TRACE_PARAMETERS, ENABLE_TRACE_PARAMETERS_VERSION_2,
     EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_ENABLE_PROPERTY_STACK_TRACE, EVENT_TRACE_CONTROL,
-    EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_FILE_MODE_SEQUENTIAL, EVENT_TRACE_FLAG_IMAGE_LOAD,
+    EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_FILE_MODE_SEQUENTIAL,
+    EVENT_TRACE_FLAG, EVENT_TRACE_FLAG_CSWITCH, EVENT_TRACE_FLAG_IMAGE_LOAD, EVENT_TRACE_FLAG_NO_SYSCONFIG,
     EVENT_TRACE_FLAG_PROCESS, EVENT_TRACE_FLAG_THREAD, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
-    EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, StartTraceW, WNODE_FLAG_TRACED_GUID,
+    EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, StartTraceW, TRACE_QUERY_INFO_CLASS, TracePmcCounterListInfo,
+    TracePmcEventListInfo, TraceSetInformation, WNODE_FLAG_TRACED_GUID,
 };
+use windows_sys::Win32::System::Threading::CreateEventW;
 use windows_sys::core::GUID;
 
 use super::convert::{checked, wide};
 use super::trace_consumer::Consumer;
-use crate::trace::raw::{DOTNET, DOTNET_RUNDOWN, Guid, HALPROF};
+use crate::hal::{COUNTERS, SwitchPlan, SwitchSession};
+use crate::trace::raw::{DOTNET, DOTNET_RUNDOWN, Guid, HALPROF, THREAD};
+use crate::trace::switches::SWITCH;
 use crate::trace::{BufferSizes, TraceError, TraceLosses, TracePlan, TraceSession, TraceSink};
 
 /// Maximum length of a name in UTF-16 units, with the terminating zero (documentation of EVENT_TRACE_PROPERTIES).
@@ -33,6 +39,9 @@ const PERFORMANCE_COUNTER: u32 = 1;
 /// Seconds after which Windows delivers a buffer of a session in real time that is not full: the least possible. In a
 /// file each of these buffers would take the room of a full one (documentation of EVENT_TRACE_PROPERTIES).
 const FLUSH_TIMER: u32 = 1;
+
+/// Name of the session of context switches, of which Windows has counters for one.
+const SWITCHES: &str = "halprof-counts";
 
 /// Levels TRACE_LEVEL_INFORMATION and TRACE_LEVEL_VERBOSE.
 const INFORMATION: u8 = 4;
@@ -50,6 +59,10 @@ struct Properties {
     file: [u16; NAME_LENGTH],
 }
 
+/// Offset of the name of the file.
+#[expect(clippy::cast_possible_truncation, reason = "a few KiB")]
+const FILE_OFFSET: u32 = offset_of!(Properties, file) as u32;
+
 impl Properties {
     #[expect(clippy::cast_possible_truncation, reason = "a few KiB")]
     fn new() -> Box<Self> {
@@ -58,28 +71,35 @@ impl Properties {
         fixed.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
         fixed.Wnode.ClientContext = PERFORMANCE_COUNTER;
         fixed.LoggerNameOffset = offset_of!(Self, name) as u32;
-        fixed.LogFileNameOffset = offset_of!(Self, file) as u32;
+        fixed.LogFileNameOffset = FILE_OFFSET;
         Box::new(Self { fixed, name: [0; NAME_LENGTH], file: [0; NAME_LENGTH] })
     }
 
-    /// Returns the properties of a new session.
-    fn of(plan: &TracePlan) -> io::Result<Box<Self>> {
+    /// Returns the properties of a new session whose events are received.
+    fn in_real_time(BufferSizes { kibibytes, minimum, maximum }: BufferSizes, flags: EVENT_TRACE_FLAG) -> Box<Self> {
         let mut properties = Self::new();
-        let BufferSizes { kibibytes, minimum, maximum } = plan.buffers();
         let fixed = &mut properties.fixed;
         fixed.BufferSize = kibibytes;
         fixed.MinimumBuffers = minimum;
         fixed.MaximumBuffers = maximum;
-        fixed.EnableFlags = EVENT_TRACE_FLAG_PROCESS | EVENT_TRACE_FLAG_IMAGE_LOAD;
+        fixed.EnableFlags = flags;
+        fixed.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE;
+        fixed.LogFileNameOffset = 0;
+        fixed.FlushTimer = FLUSH_TIMER;
+        properties
+    }
+
+    /// Returns the properties of a new session.
+    fn of(plan: &TracePlan) -> io::Result<Box<Self>> {
+        let mut properties = Self::in_real_time(plan.buffers(), EVENT_TRACE_FLAG_PROCESS | EVENT_TRACE_FLAG_IMAGE_LOAD);
         if let Some(file) = &plan.file {
+            let fixed = &mut properties.fixed;
             fixed.LogFileMode = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_SYSTEM_LOGGER_MODE;
             // Windows Performance Analyzer finds the process of an event by its thread.
             fixed.EnableFlags |= EVENT_TRACE_FLAG_THREAD;
+            fixed.LogFileNameOffset = FILE_OFFSET;
+            fixed.FlushTimer = 0;
             properties.set_file(file)?;
-        } else {
-            fixed.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE;
-            fixed.LogFileNameOffset = 0;
-            fixed.FlushTimer = FLUSH_TIMER;
         }
         Ok(properties)
     }
@@ -109,12 +129,11 @@ struct Controller {
 }
 
 impl Controller {
-    /// Starts a session. One with the same name was left by a client with the same process ID that was terminated; it
-    /// is stopped.
-    fn start(name: &[u16], plan: &TracePlan) -> io::Result<Self> {
+    /// Starts a session. One with the same name was left by a client that was terminated; it is stopped.
+    fn start(name: &[u16], properties: impl Fn() -> io::Result<Box<Properties>>) -> io::Result<Self> {
         let mut handle = CONTROLTRACE_HANDLE { Value: 0 };
         let mut start = || {
-            let mut properties = Properties::of(plan)?;
+            let mut properties = properties()?;
             let fixed = (&raw mut *properties).cast();
             // SAFETY: the name is zero-terminated, `fixed` begins a structure of the size in its Wnode with the names
             // at the offsets in it, and all outlive the call.
@@ -207,10 +226,58 @@ impl Drop for Session {
     }
 }
 
+/// Starts a session of context switches that carry counters.
+pub fn start_switches(plan: &SwitchPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError> {
+    let name = wide(SWITCHES);
+    let flags = EVENT_TRACE_FLAG_CSWITCH | EVENT_TRACE_FLAG_THREAD | EVENT_TRACE_FLAG_PROCESS;
+    let properties = || Ok(Properties::in_real_time(plan.buffers(), flags | EVENT_TRACE_FLAG_NO_SYSCONFIG));
+    let controller = Controller::start(&name, properties).map_err(TraceError::at("StartTrace"))?;
+    let mut switch = CLASSIC_EVENT_ID { EventGuid: GUID::from_u128(THREAD), Type: SWITCH, ..Default::default() };
+    // The counters before the events that carry them: of an event without counters, Windows documents nothing.
+    let counters = set_information(controller.handle, TracePmcCounterListInfo, plan.sources.as_slice());
+    counters.map_err(TraceError::at(COUNTERS))?;
+    let events = set_information(controller.handle, TracePmcEventListInfo, std::slice::from_mut(&mut switch));
+    events.map_err(TraceError::at("TraceSetInformation(TracePmcEventListInfo)"))?;
+    let consumer = Some(Consumer::start(name, sink).map_err(TraceError::at("OpenTrace"))?);
+    Ok(Box::new(Session { controller, consumer }))
+}
+
+/// Reserves the session of context switches for this program, until the result is closed or the program ends in any
+/// way. A session of that name is a leftover then.
+pub fn reserve() -> io::Result<OwnedHandle> {
+    let name = wide(&format!("Global\\{SWITCHES}"));
+    // SAFETY: the attributes may be null, and the name is zero-terminated.
+    let handle = unsafe { CreateEventW(null(), 1, 0, name.as_ptr()) };
+    let error = io::Error::last_os_error();
+    if handle.is_null() {
+        return Err(error);
+    }
+    // SAFETY: the call succeeded, so this is a valid handle, and nothing else owns it.
+    let handle = unsafe { OwnedHandle::from_raw_handle(handle) };
+    if error.raw_os_error() == Some(ERROR_ALREADY_EXISTS.cast_signed()) { Err(error) } else { Ok(handle) }
+}
+
+/// Sets information of a session.
+fn set_information<T>(
+    session: CONTROLTRACE_HANDLE,
+    class: TRACE_QUERY_INFO_CLASS,
+    information: &[T],
+) -> io::Result<()> {
+    let bytes = u32::try_from(size_of_val(information)).map_err(io::Error::other)?;
+    // SAFETY: the session is running, and the information has the given size and outlives the call.
+    checked(unsafe { TraceSetInformation(session, class, information.as_ptr().cast(), bytes) })
+}
+
+impl SwitchSession for Session {
+    fn flush(&mut self) -> io::Result<()> {
+        control(self.controller.handle, null(), EVENT_TRACE_CONTROL_FLUSH).map(drop)
+    }
+}
+
 /// Starts a session.
 pub fn start(plan: &TracePlan, sink: TraceSink) -> Result<Box<dyn TraceSession>, TraceError> {
     let name = wide(&format!("halprof-{}", std::process::id()));
-    let controller = Controller::start(&name, plan).map_err(TraceError::at("StartTrace"))?;
+    let controller = Controller::start(&name, || Properties::of(plan)).map_err(TraceError::at("StartTrace"))?;
     let consumer = match plan.file {
         Some(_) => None,
         None => Some(Consumer::start(name, sink).map_err(TraceError::at("OpenTrace"))?),

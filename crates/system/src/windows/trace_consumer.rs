@@ -114,6 +114,8 @@ unsafe extern "system" fn receive(record: *mut EVENT_RECORD) {
         opcode: EventDescriptor.Opcode,
         process: ProcessId,
         thread: ThreadId,
+        // SAFETY: every value of the union is one of this type.
+        processor: u32::from(unsafe { record.BufferContext.Anonymous.ProcessorIndex }),
         time: TimeStamp.cast_unsigned(),
         pointer: if is_narrow { 4 } else { 8 },
         // SAFETY: Windows passes so many bytes at this address.

@@ -1,0 +1,239 @@
+//! A session of context switches with counters.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use halprof::HalError;
+use halprof::pmu::{Kind, Source};
+use halprof::text::processors::named;
+use protocol::{CountRecord, EventRequest, ProcessorSet, modes};
+use zerocopy::FromZeros;
+
+use super::added_sources::AddedSources;
+use super::attribution::{Attribution, CpuAccount, Sum};
+use super::{HalCalls, SwitchPlan, SwitchSession};
+use crate::trace::TraceLosses;
+use crate::trace::switches::{Scheduling, scheduling};
+
+/// Time by which an event can arrive later than its successors: two periods of the flush timer, in seconds.
+const WINDOW_SECONDS: u64 = 2;
+
+/// Longest time until each CPU has shown counters: a few periods of the flush timer.
+const FIRST_COUNTERS: Duration = Duration::from_secs(5);
+
+/// Interval between two looks at the events that have arrived.
+const ATTENTION: Duration = Duration::from_millis(20);
+
+/// Units of 100 ns per second.
+const TICKS: u128 = 10_000_000;
+
+/// A session that counts.
+pub struct CountingSession {
+    events: Vec<EventRequest>,
+    /// Their names.
+    names: Vec<String>,
+    processors: ProcessorSet,
+    // They end in this order.
+    session: Box<dyn SwitchSession>,
+    _added: AddedSources,
+    _reservation: Box<dyn Any + Send>,
+    attribution: Arc<Mutex<Attribution>>,
+    /// Processes, with the times at which they were named; empty for the whole machine.
+    followed: Vec<(u32, u64)>,
+    frequency: u64,
+}
+
+impl CountingSession {
+    /// Starts a session, and waits until the counters of every CPU are seen to move.
+    pub fn start(
+        events: &[EventRequest],
+        names: Vec<String>,
+        processors: ProcessorSet,
+        (calls, kind): (&Arc<dyn HalCalls>, Kind),
+    ) -> Result<Self, HalError> {
+        let (_, frequency) = calls.clock();
+        let attribution = Arc::new(Mutex::new(Attribution::new(WINDOW_SECONDS * frequency)));
+        let reservation = calls.reserve().map_err(|cause| HalError::Reserved { cause })?;
+        let mut added = AddedSources::new(Arc::clone(calls))?;
+        let mut sources = Vec::new();
+        for EventRequest { event, .. } in events {
+            let source = Source(event.source);
+            sources.push(match source.raw() {
+                Some(event) => added.add(event, kind)?,
+                None => source.number().unwrap_or_default(),
+            });
+        }
+        let (shared, counters) = (Arc::clone(&attribution), sources.len());
+        let sink = Box::new(move |event: &crate::trace::RawTraceEvent| {
+            if let Some(event) = scheduling(event, counters) {
+                lock(&shared).add(event);
+            }
+        });
+        let plan = SwitchPlan { sources, processors: calls.processors() };
+        let session = calls.start(&plan, sink).map_err(|error| match error.step {
+            COUNTERS => HalError::Refused { cause: error.cause },
+            function => HalError::Call { function, cause: error.cause },
+        })?;
+        let mut session = Self {
+            events: events.to_vec(),
+            names,
+            processors,
+            session,
+            _added: added,
+            _reservation: reservation,
+            attribution,
+            followed: Vec::new(),
+            frequency,
+        };
+        session.wait_for_counters(&**calls)?;
+        Ok(session)
+    }
+
+    /// Waits until every CPU has counted the known work of two visits.
+    fn wait_for_counters(&mut self, calls: &dyn HalCalls) -> Result<(), HalError> {
+        let end = Instant::now() + FIRST_COUNTERS;
+        let all = 0..calls.processors();
+        loop {
+            for cpu in all.clone() {
+                calls.visit(cpu).map_err(|cause| HalError::Call { function: "SetThreadGroupAffinity", cause })?;
+            }
+            // Without it, events arrive by the flush timer.
+            let _ = self.session.flush();
+            sleep(ATTENTION);
+            let mut attribution = lock(&self.attribution);
+            let waiting =
+                all.clone().map(|cpu| (cpu, attribution.has_moved(cpu))).find(|(_, moved)| *moved != Some(true));
+            let Some((processor, moved)) = waiting else {
+                attribution.begin_at(calls.clock().0);
+                return Ok(());
+            };
+            if Instant::now() >= end {
+                let stands_still = moved.is_some();
+                return Err(if stands_still {
+                    HalError::StandStill { processor }
+                } else {
+                    HalError::Silent { processor }
+                });
+            }
+        }
+    }
+
+    /// Restricts the counts to a process and those that it starts.
+    pub fn follow(&mut self, process: u32, calls: &dyn HalCalls) -> Result<(), HalError> {
+        // Windows' own rundown of threads can come later than their switches.
+        let threads =
+            calls.threads_of(process).map_err(|cause| HalError::Call { function: "the list of threads", cause })?;
+        let mut attribution = lock(&self.attribution);
+        for id in threads {
+            attribution.add(Scheduling::Thread { id, process, started: 0 });
+        }
+        self.followed.push((process, calls.clock().0));
+        Ok(())
+    }
+
+    /// Returns the number of records of the counts.
+    pub fn records(&self, calls: &dyn HalCalls) -> usize {
+        self.events.len() * usize::try_from(calls.processors()).unwrap_or_default()
+    }
+
+    /// Stops the session. Returns the counts, and what is to be said of them.
+    pub fn stop(mut self, number: u64, calls: &dyn HalCalls) -> Result<(Vec<CountRecord>, Vec<String>), HalError> {
+        // The last slice of a CPU ends when it switches to this thread.
+        for cpu in 0..calls.processors() {
+            calls.visit(cpu).map_err(|cause| HalError::Call { function: "SetThreadGroupAffinity", cause })?;
+        }
+        let losses = self.session.stop().map_err(|cause| HalError::Call { function: "ControlTrace", cause })?;
+        let mut attribution = lock(&self.attribution);
+        attribution.finish();
+        let sums = if self.followed.is_empty() {
+            attribution.accounts().map(|(cpu, account)| (cpu, account.total)).collect()
+        } else {
+            attribution.of_processes(&self.followed)
+        };
+        let mut records = Vec::new();
+        for (cpu, sum) in &sums {
+            if self.processors == ProcessorSet::EMPTY || self.processors.contains(*cpu) {
+                records.extend(self.records_of(number, *cpu, sum));
+            }
+        }
+        Ok((records, self.remarks(&attribution, losses)))
+    }
+
+    /// Returns the records of a CPU. Its events were enabled while the processes ran there.
+    fn records_of(&self, session: u64, processor: u32, sum: &Sum) -> impl Iterator<Item = CountRecord> {
+        let time = u128::from(sum.time) * TICKS / u128::from(self.frequency.max(1));
+        let time = u64::try_from(time).unwrap_or(u64::MAX);
+        self.events.iter().zip(0_u32..).zip(sum.events).map(move |((event, index), count)| CountRecord {
+            session,
+            event: event.event,
+            modes: modes::BOTH,
+            processor,
+            counter: index,
+            index,
+            count,
+            enabled: time,
+            running: time,
+            ..CountRecord::new_zeroed()
+        })
+    }
+
+    /// Returns what is missing, in sentences.
+    fn remarks(&self, attribution: &Attribution, losses: TraceLosses) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let accounts: Vec<(u32, CpuAccount)> = attribution.accounts().collect();
+        let cpus = |is_it: fn(&CpuAccount) -> bool| -> Vec<u32> {
+            accounts.iter().filter(|(_, account)| is_it(account)).map(|(cpu, _)| *cpu).collect()
+        };
+        let share = |part: fn(&CpuAccount) -> u64| {
+            let sum = |of: fn(&CpuAccount) -> u64| accounts.iter().map(|(_, account)| of(account)).sum::<u64>();
+            #[expect(clippy::cast_precision_loss, reason = "a share is rounded")]
+            let (part, whole) = (sum(part) as f64, sum(|account| account.total.time) as f64);
+            100.0 * part / whole.max(1.0)
+        };
+        let torn = cpus(|account| account.broken + account.bare > 0);
+        if !torn.is_empty() {
+            remarks.push(format!(
+                "not attributed: what ran in {:.2} % of the time; context switches of {} were lost or had no counters",
+                share(|account| account.unattributed.time),
+                named(torn),
+            ));
+        }
+        let set_back = cpus(|account| account.set_back > 0);
+        if !set_back.is_empty() {
+            remarks.push(format!("counters of {} went back: another program or a sleep has set them", named(set_back)));
+        }
+        if losses != TraceLosses::default() {
+            remarks.push(format!(
+                "Windows lost {} events and {} buffers of the trace session; a thread that only ran in between has no \
+                 count",
+                losses.events, losses.buffers
+            ));
+        }
+        let silent: Vec<u32> = attribution.silent().collect();
+        if !silent.is_empty() {
+            remarks.push(format!("{} had no counters at any context switch", named(silent)));
+        }
+        for (name, index) in self.names.iter().zip(0..) {
+            let is_still = |account: &CpuAccount| account.total.events.get(index) == Some(&0);
+            let still: Vec<u32> = accounts.iter().filter(|(_, one)| is_still(one)).map(|(cpu, _)| *cpu).collect();
+            if !still.is_empty() {
+                remarks.push(format!("{name} counted nothing at all on {}: it may not work there", named(still)));
+            }
+        }
+        if !self.followed.is_empty() && attribution.of_unknown_processes() != Sum::default() {
+            remarks
+                .push("some threads ran whose process Windows did not tell; their events are in no count".to_owned());
+        }
+        remarks
+    }
+}
+
+/// Name of the step that gives the counters to a session.
+pub const COUNTERS: &str = "TraceSetInformation(TracePmcCounterListInfo)";
+
+/// Locks the counts. A panic does not leave them in a state that matters here.
+fn lock(attribution: &Mutex<Attribution>) -> MutexGuard<'_, Attribution> {
+    attribution.lock().unwrap_or_else(PoisonError::into_inner)
+}
