@@ -42,7 +42,7 @@ pub use annotate::AnnotateArgs;
 pub use branches::BranchesArgs;
 #[cfg(test)]
 pub use branches::ShortRing;
-pub use common::{Force, Json};
+pub use common::{BackendArgs, Force, Json};
 pub use control_area::ControlAreaArgs;
 pub use diff::{DiffArgs, DiffColumn, FailAbove, Work};
 pub use encode::EncodeArgs;
@@ -287,6 +287,8 @@ pub struct ListArgs {
     /// With PATTERN: a CPUID dump; - is standard input [default: this processor]
     #[arg(long, requires = "pattern", value_name = "FILE")]
     pub cpuid: Option<PathBuf>,
+    #[command(flatten)]
+    pub backend: BackendArgs,
     #[command(flatten)]
     pub format: Json,
 }

@@ -1,7 +1,9 @@
 //! Arguments that several verbs share.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use protocol::flags;
+
+use system::connection::BackendChoice;
 
 /// The output format.
 #[derive(Debug, Args)]
@@ -23,5 +25,33 @@ impl Force {
     /// Returns the flags of a start request.
     pub fn flags(self) -> u32 {
         if self.force { flags::FORCE } else { 0 }
+    }
+}
+
+/// What counts.
+#[derive(Debug, Default, Args)]
+pub struct BackendArgs {
+    /// What counts [default: the driver, and Windows' own HAL if it is not installed]
+    #[arg(long, value_enum, value_name = "NAME")]
+    backend: Option<BackendName>,
+}
+
+/// What counts, as users type it.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum BackendName {
+    /// The driver
+    Driver,
+    /// Windows' own HAL, without the driver
+    Hal,
+}
+
+impl BackendArgs {
+    /// Returns the choice.
+    pub fn choice(&self) -> BackendChoice {
+        match self.backend {
+            None => BackendChoice::Installed,
+            Some(BackendName::Driver) => BackendChoice::Driver,
+            Some(BackendName::Hal) => BackendChoice::Hal,
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use halprof::text::processors::ProcessorList;
 
-use super::common::Force;
+use super::common::{BackendArgs, Force};
 use super::diff::percent;
 use crate::cli::duration;
 use crate::cli::number;
@@ -19,6 +19,12 @@ The counters count everything that runs on the chosen processors while COMMAND
 runs, not only COMMAND. As with perf, standard output belongs to COMMAND: the
 counts go to standard error, or to the file of -o. Ctrl-C ends COMMAND; the
 counts are still printed.
+
+WITHOUT THE DRIVER
+  If the driver is not installed, or with --backend hal, Windows' own HAL counts:
+  what COMMAND or the process of -p and the processes that they start execute on
+  any CPU, with the interrupts that they meet; -a counts everything. Losses are
+  told below the counts. What only the driver can do is refused.
 
 EVENTS
   Without -e: cycles, instructions, branches and mispredicted branches, if this
@@ -97,6 +103,7 @@ EXAMPLES
   .\\client stat -I 500 --duration 10s
   .\\client stat -r 5 --per-core -e \"{cycles,instructions}\" -- app.exe
   .\\client stat -r 5 --json -o old.json -- app.exe
+  .\\client stat --backend hal -p 1234 --duration 5s
   .\\client stat -r 5 --baseline old.json --fail-above 5% -- app.exe
 ";
 
@@ -117,6 +124,11 @@ pub struct StatArgs {
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
+    /// Count what this process and those that it starts execute, instead of a command; without the driver
+    #[arg(short = 'p', long = "pid", value_name = "PID", conflicts_with_all = ["command", "repeat"])]
+    pub process: Option<u32>,
+    #[command(flatten)]
+    pub backend: BackendArgs,
     #[command(flatten)]
     pub force: Force,
     #[command(flatten)]
@@ -170,7 +182,7 @@ pub struct StatArgs {
     #[arg(long, value_name = "P", requires = "baseline", value_parser = percent)]
     pub fail_above: Option<f64>,
     /// The command and its arguments
-    #[arg(required_unless_present_any = ["all", "duration", "timeout"], trailing_var_arg = true)]
+    #[arg(required_unless_present_any = ["all", "duration", "timeout", "process"], trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 

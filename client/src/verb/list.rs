@@ -1,6 +1,7 @@
 //! `list`: shows the profile sources, in the format of `wpr -profilesources`.
 
 pub mod metrics;
+mod own_hal;
 pub mod search;
 pub mod tables;
 
@@ -9,6 +10,7 @@ use halprof::source::SourceInfo;
 use halprof::text::support;
 use serde::Serialize;
 
+use self::own_hal::Differences;
 use crate::cli::ListArgs;
 use system::connection;
 use terminal::context::Context;
@@ -20,6 +22,9 @@ use user_error::Error;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct List<'a> {
     sources: &'a [SourceInfo],
+    /// How the list of Windows' own HAL differs from the driver's, if it was listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differences: Option<Differences>,
 }
 
 impl Document for List<'_> {
@@ -36,7 +41,11 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
 }
 
 fn sources(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = connection::open(context.system()?)?;
+    let connection = connection::choose(context.system()?, args.backend.choice())?;
+    let limits = connection.backend().limits;
+    if let Some(limits) = limits {
+        context.warn(&format!("note: {limits}"))?;
+    }
     let sources = connection.sources()?;
     let info = connection.info()?;
     let listed = sources.iter().filter(|source| args.all || source.supported).cloned();
@@ -44,14 +53,21 @@ fn sources(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     for source in &mut listed {
         source.core_types = connection.on_core_types(source.event.source)?;
     }
+    let differences = limits.map(|_| Differences::on_this_processor(&listed)).transpose()?;
     if args.format.json {
-        return context.json(&List { sources: &listed });
+        return context.json(&List { sources: &listed, differences });
     }
     if listed.is_empty() {
         return context.say("no source is supported on this machine; why: .\\client info, .\\client list --all");
     }
     context.say(&sources_table(&listed))?;
     if let Some(sentence) = simultaneous_sources(&listed) {
+        context.say(&format!("\n{sentence}"))?;
+    }
+    if let (Some(_), Some(reason)) = (limits, connection.unavailable()?) {
+        context.say(&format!("\n{}", reason.paragraph()))?;
+    }
+    for sentence in differences.iter().flat_map(Differences::sentences) {
         context.say(&format!("\n{sentence}"))?;
     }
     let hidden = sources.iter().count() - listed.len();

@@ -74,6 +74,12 @@ pub struct Stat {
     /// What the counts of different events do not have in common: VMware.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope_note: Option<&'static str>,
+    /// Whether the counts are of processes: those of the command or of `-p`, and those that they start.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    of_processes: bool,
+    /// What is missing in the counts of a session without the driver.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
     /// The metrics that were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     metrics: Vec<MetricValue>,
@@ -107,7 +113,7 @@ impl Document for Interval {
 
 pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
-    let connection = connection::open(system)?;
+    let connection = connect(args, context)?;
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let mut unsupported: Vec<Unsupported> = Vec::new();
     let mut own = if args.counts_defaults() { default_events(&connection)? } else { Vec::new() };
@@ -136,10 +142,14 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let baseline = args.baseline.as_deref().map(diff::read_counts).transpose()?;
     system.note_interrupts()?;
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
-    let plan = Plan { args, connection: &connection, system, header };
+    let follows =
+        connection.backend().counts_processes && !args.all && !(args.process.is_none() && args.command.is_empty());
+    let plan = Plan { args, connection: &connection, system, header, follows };
     let info = connection.info()?;
     let (names, groups, words) = Default::default();
-    let mut printer = Printer { args, info, metrics, sets, labels, unsupported, names, groups, words, shown: 0 };
+    let mut remarks = Vec::new();
+    let mut printer =
+        Printer { args, info, metrics, sets, labels, unsupported, names, groups, words, follows, shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
         let begun = plan.begin(&mut requested, |refusal, requested| {
@@ -172,16 +182,20 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
         let was_interrupted = measured.was_interrupted;
         context.command_code = measured.status.map(command::exit_code);
         runs.push(measured);
+        remarks.extend(connection.remarks());
         if was_interrupted {
             break;
         }
     }
     let exit_code = context.command_code.unwrap_or(Exit::Done.code());
-    let stat = printer.stat(&runs, exit_code);
+    let stat = Stat { remarks, ..printer.stat(&runs, exit_code) };
     if args.interval.is_none() || args.summary {
         printer.total(&stat, output(&mut file, args, context))?;
     }
     if args.separator().is_some() {
+        for note in &stat.remarks {
+            context.warn(note)?;
+        }
         for note in mark_notes(stat.events.iter().map(|counted| &counted.event)) {
             context.warn(&note)?; // the columns have no room for it
         }
@@ -197,6 +211,21 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let text = diff::text(&comparison, usize::MAX, context.width(file.is_some()));
     writeln!(output(&mut file, args, context), "\n{text}")?;
     Ok(if exit_code == Exit::Done.code() { comparison.exit().code() } else { exit_code })
+}
+
+/// Opens what counts, and checks that it can do what is asked.
+fn connect(args: &StatArgs, context: &mut Context) -> Result<Driver, Error> {
+    let connection = connection::choose(context.system()?, args.backend.choice())?;
+    if args.process.is_some() {
+        connection.check_processes()?;
+    }
+    if args.interval.is_some() {
+        connection.check_readings()?;
+    }
+    if let Some(limits) = connection.backend().limits {
+        context.warn(&format!("note: {limits}"))?;
+    }
+    Ok(connection)
 }
 
 fn create(path: &Path) -> Result<File, Error> {
@@ -248,6 +277,8 @@ struct Printer<'a> {
     words: Vec<String>,
     /// Group of each event of the request.
     groups: Vec<u32>,
+    /// The counts are of processes.
+    follows: bool,
     /// Number of intervals so far.
     shown: u64,
 }
@@ -314,6 +345,8 @@ impl Printer<'_> {
             events,
             unsupported: self.unsupported.clone(),
             scope_note: scope_note(&self.info),
+            of_processes: self.follows,
+            remarks: Vec::new(),
             metrics,
             blocks,
         }

@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
     ("report", "-n --show-nr-samples --no-children", Always),
     ("report annotate", "--stdio --stdio2 -f --force", Always),
     ("top", "-a --all-cpus", Always),
-    ("stat", "-p --pid -t --tid --per-thread", Other("counts are of all that CPUs run", ".\\client stat -- COMMAND, or .\\client record and report --process ID")),
+    ("stat", "-t --tid --per-thread", Other("counts are of CPUs or of processes", ".\\client stat -p 1234 --backend hal")),
     ("record", "-p --pid -t --tid -u --uid --per-thread", Other("a recording has all that CPUs run", ".\\client record -a --duration 10s, then .\\client report --process ID")),
     ("top", "-p --pid -t --tid -u --uid", Other("top shows all that CPUs run", ".\\client record -a --duration 10s, then .\\client report --process ID")),
     ("stat record", "-i --no-inherit", Other("counters count all that CPUs run, child processes too", "the same without it")),

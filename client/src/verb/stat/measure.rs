@@ -29,15 +29,35 @@ pub enum MeasureError {
         /// The delay.
         delay: Duration,
     },
+    /// There is no such process.
+    #[error("no process has the ID {process}")]
+    NoProcess {
+        /// The ID.
+        process: u32,
+    },
+    /// Windows does not tell the processes.
+    #[error("Windows does not tell the running processes")]
+    Processes {
+        /// Its error.
+        #[source]
+        cause: io::Error,
+    },
 }
 
 impl UserError for MeasureError {
     fn exit(&self) -> Exit {
-        Exit::NotRunning
+        match self {
+            Self::EndedInDelay { .. } | Self::NoProcess { .. } => Exit::NotRunning,
+            Self::Processes { .. } => Exit::Failure,
+        }
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("a shorter delay (-D)".to_owned())
+        match self {
+            Self::EndedInDelay { .. } => Some("a shorter delay (-D)".to_owned()),
+            Self::NoProcess { .. } => Some("tasklist   (lists processes)".to_owned()),
+            Self::Processes { .. } => None,
+        }
     }
 }
 
@@ -51,6 +71,8 @@ pub struct Plan<'a> {
     pub system: &'a dyn System,
     /// Processors and flags.
     pub header: StartHeader,
+    /// The session counts the process of the arguments or the command, not all that runs.
+    pub follows: bool,
 }
 
 /// A session that has started.
@@ -85,8 +107,16 @@ enum Woken {
     Interrupted,
 }
 
-/// A command that runs, and tells its end; nothing without a command.
-type Running = Option<Receiver<Ended>>;
+/// A command that runs.
+struct Command {
+    /// Process ID.
+    process: u32,
+    /// Tells its end.
+    ended: Receiver<Ended>,
+}
+
+/// A command; nothing without one.
+type Running = Option<Command>;
 
 /// How a command ended, with its processor time.
 type Ended = io::Result<(ExitStatus, Option<CpuTimes>)>;
@@ -99,6 +129,9 @@ impl Plan<'_> {
         events: &mut Vec<EventRequest>,
         mut omit: impl FnMut(&Refusal, &mut Vec<EventRequest>) -> Result<bool, Error>,
     ) -> Result<Begun, Error> {
+        if let Some(process) = self.args.process.filter(|_| !self.is_running().unwrap_or(true)) {
+            return Err(MeasureError::NoProcess { process }.into());
+        }
         let delayed = self.args.delay.map(|delay| self.start_delayed(delay)).transpose()?;
         loop {
             if events.is_empty() {
@@ -144,10 +177,11 @@ impl Plan<'_> {
             return Ok(None);
         }
         let child = command::start(&self.args.command)?;
+        let process = child.id();
         let (sender, ended) = mpsc::channel();
         // If the receiver is gone, so is the interest in the end.
         thread::spawn(move || sender.send(command::wait(child)));
-        Ok(Some(ended))
+        Ok(Some(Command { process, ended }))
     }
 
     fn count_in(
@@ -158,6 +192,10 @@ impl Plan<'_> {
     ) -> Result<Measured, Error> {
         let begin = Instant::now();
         let running = delayed.map_or_else(|| self.start_command(), Ok)?;
+        let followed = running.as_ref().map(|command| command.process).or(self.args.process);
+        if let (Some(session), Some(process), true) = (session, followed, self.follows) {
+            self.connection.follow(session, process)?;
+        }
         let end = self.args.duration().map(|duration| begin + duration);
         let mut schedule = self.args.interval.map(|interval| Schedule::new(begin, interval));
         let mut before: Vec<CountRecord> = Vec::new();
@@ -186,11 +224,19 @@ impl Plan<'_> {
         Ok(Measured { records, elapsed, status, times, was_interrupted })
     }
 
-    /// Waits for the end of the command or, without one, for Ctrl-C, at most until `due`. Ctrl-C ends a command.
-    fn wait(&self, running: Option<&Receiver<Ended>>, due: Option<Instant>) -> Result<Woken, Error> {
+    /// Returns whether the process of the arguments runs; true without one.
+    fn is_running(&self) -> Result<bool, Error> {
+        let Some(process) = self.args.process else { return Ok(true) };
+        let processes = self.system.process_source().processes().map_err(|cause| MeasureError::Processes { cause })?;
+        Ok(processes.iter().any(|one| one.id == process))
+    }
+
+    /// Waits for the end of the command or, without one, for that of the process or Ctrl-C, at most until
+    /// `due`. Ctrl-C ends a command.
+    fn wait(&self, running: Option<&Command>, due: Option<Instant>) -> Result<Woken, Error> {
         let left = || due.map(|due| due.saturating_duration_since(Instant::now()));
-        let Some(running) = running else {
-            while left().is_none_or(|left| !left.is_zero()) {
+        let Some(Command { ended, .. }) = running else {
+            while left().is_none_or(|left| !left.is_zero()) && self.is_running()? {
                 if self.system.interrupted() {
                     return Ok(Woken::Interrupted);
                 }
@@ -199,8 +245,8 @@ impl Plan<'_> {
             return Ok(Woken::Due);
         };
         let ended = match left() {
-            Some(left) => running.recv_timeout(left),
-            None => running.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(left) => ended.recv_timeout(left),
+            None => ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match ended {
             Ok(ended) => {

@@ -65,6 +65,9 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     };
     let counts = match &stat.processors[..] {
         [] => "No counts".to_owned(),
+        processors if stat.of_processes => {
+            format!("Counts of one process and those that it started, on {},", named(processors.iter().copied()))
+        }
         processors => format!("Counts of {}, system wide,", named(processors.iter().copied())),
     };
     let mut text = format!("\n {counts} {during}:\n\n{core_types}");
@@ -100,6 +103,9 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     }
     if let Some(note) = stat.scope_note {
         let _ = writeln!(text, "\nVMware: {note}\n(freezeMode=hybrid), so that rates of the two are wrong.");
+    }
+    for remark in &stat.remarks {
+        let _ = writeln!(text, "\n{remark}");
     }
     let mut text = color::counts(&text);
     let notes = unsupported::notes(&stat.unsupported);
