@@ -15,7 +15,7 @@ const SEARCH_SYSTEM32: u16 = 0x800;
 const DEPENDENT_LOAD_FLAGS: usize = 0x4E;
 
 /// What the programs may import: DLLs of System32 in every Windows 10, and sets of functions that are always there.
-const DLLS: [&str; 12] = [
+const DLLS: [&str; 13] = [
     "advapi32.dll",
     "api-ms-win-core-synch-l1-2-0.dll",
     "bcrypt.dll",
@@ -24,6 +24,7 @@ const DLLS: [&str; 12] = [
     "kernel32.dll",
     "msvcrt.dll",
     "ntdll.dll",
+    "sechost.dll",
     "shell32.dll",
     "user32.dll",
     "userenv.dll",

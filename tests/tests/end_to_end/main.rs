@@ -62,6 +62,7 @@ mod multiplexing;
 #[cfg(not(windows))]
 mod names;
 #[cfg(not(windows))]
+mod own_hal;
 mod ownership;
 mod package;
 #[cfg(not(windows))]

@@ -1,0 +1,188 @@
+//! The unmodified client without the driver: Windows' own HAL counts at context switches of a scheduler whose truth the
+//! test knows.
+
+use std::fs;
+
+use bench_protocol::{Disorder, HalScript, Refusal, SwitchLedger, TraceScript};
+use serde_json::Value;
+use tests::{Lab, ProgramOutput};
+
+const LEDGER: &str = "lab/ledger.json";
+const COMMAND: [&str; 4] = ["--", "cmd", "/c", "for /L %i in (1,1,200000) do @rem"];
+
+fn script(hal: HalScript, disorder: Disorder) -> TraceScript {
+    TraceScript {
+        hal: HalScript { ledger: Some(format!("C:\\{LEDGER}").into()), ..hal },
+        disorder,
+        ..TraceScript::default()
+    }
+}
+
+fn stat(lab: &Lab, script: &TraceScript, options: &[&str]) -> ProgramOutput {
+    lab.traced_client(script, &[&["stat"], options, &COMMAND].concat()).unwrap()
+}
+
+fn ledger(lab: &Lab) -> SwitchLedger {
+    serde_json::from_str(&fs::read_to_string(lab.wine().drive_c(LEDGER)).unwrap()).unwrap()
+}
+
+/// Returns what the command executed, by the ledger.
+fn truth(ledger: &SwitchLedger) -> Vec<u64> {
+    let commands: Vec<_> = ledger.processes.iter().filter(|one| one.name.eq_ignore_ascii_case("cmd.exe")).collect();
+    let [command] = &commands[..] else { panic!("{ledger:#?}") };
+    command.events.clone()
+}
+
+fn counts(stat: &Value) -> Vec<u64> {
+    stat["events"].as_array().unwrap().iter().map(|event| event["count"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn without_the_driver_a_command_has_the_counts_of_its_own_threads() {
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    let disorder = Disorder { seed: 3, delay: 100, shuffle: 30, duplicates: 10, ..Disorder::default() };
+    for hal in [
+        HalScript::default(),
+        HalScript {
+            seed: 1,
+            version: 2,
+            withheld: 90,
+            maximum: 0,
+            leftover: Some("halprof-counts".to_owned()),
+            ..HalScript::default()
+        },
+    ] {
+        let script = script(hal, disorder.clone());
+        let ran = stat(&lab, &script, &["--json", "-e", "TotalIssues,TotalCycles,BranchInstructions", "-o", "-"]);
+        assert!(ran.err.contains("Windows' own HAL counts, without the driver"), "{}", ran.err);
+        let stat = ran.json().unwrap();
+        let truth = truth(&ledger(&lab));
+        assert_eq!(counts(&stat), truth);
+        assert!(truth.iter().all(|count| *count > 0), "{truth:?}");
+        assert_eq!((&stat["of_processes"], &stat["remarks"]), (&Value::Bool(true), &Value::Null));
+    }
+    lab.finish().unwrap();
+}
+
+/// The counts of a process that runs before and after begin and end with some slice on each CPU.
+#[test]
+fn a_process_that_runs_already_has_its_counts_to_one_slice_on_each_cpu() {
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    let workload = lab.workload().unwrap();
+    let process = workload.description.process;
+    let script = script(HalScript::default(), Disorder::default());
+    let line = ["stat", "--json", "-e", "2,0x13", "-p", &process.to_string(), "--duration", "1s", "-o", "-"];
+    let counted = counts(&lab.traced_client(&script, &line).unwrap().json().unwrap());
+    let ledger = ledger(&lab);
+    let whole = ledger.processes.iter().find(|one| one.process == process).unwrap();
+    for (counted, whole) in counted.iter().zip(&whole.events) {
+        // The ledger also has the time until every CPU had shown its counters.
+        assert!(*counted > 0 && counted <= whole, "{counted} of {whole}");
+    }
+    let line = ["stat", "-p", "99999"];
+    let ran = lab.traced_client(&script, &line).unwrap();
+    assert!(ran.code == 10 && ran.err.contains("no process has the ID 99999"), "{}", ran.err);
+    drop(workload);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn the_list_of_the_hal_says_how_many_at_once_and_what_the_driver_has_more() {
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    for (hal, wanted) in [
+        (HalScript::default(), "any 4 of them, and Time"),
+        (HalScript { maximum: 12, ..HalScript::default() }, "any 7 of them, and Time"),
+        (HalScript { maximum: 0, grows: true, ..HalScript::default() }, "any 4 of them, and Time"),
+        (HalScript { sources: vec![(0, "Timer".to_owned())], ..HalScript::default() }, "No counters: "),
+        (HalScript { sources: vec![(2, "Added5".to_owned())], ..HalScript::default() }, "Only the HAL has: Added5"),
+    ] {
+        let ran = lab.traced_client(&script(hal, Disorder::default()), &["list", "--backend", "hal"]).unwrap();
+        let ran = ran.success().unwrap();
+        assert!(ran.out.contains(wanted), "{}", ran.out);
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn what_the_hal_cannot_do_is_refused_with_the_way_to_the_driver() {
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    let script = script(HalScript::default(), Disorder::default());
+    for (options, code, reason) in [
+        (&["-e", "TotalIssues:u"][..], 7, "a count in one mode alone needs the driver"),
+        (&["-e", "{TotalIssues,TotalCycles}"], 7, "a group that is counted at the same time needs the driver"),
+        (&["-e", "cpu/event=0xc0,any/"], 7, "or with such fields, needs the driver"),
+        (&["-e", "0"], 7, "the time as an event needs the driver"),
+        (&["-I", "100"], 7, "a count at any moment needs the driver"),
+        (&["-e", "2,6,0xa,0xb,0x13"], 8, "5 events need the 4 that can count them"),
+        (&["--backend", "driver"], 3, "the driver is not installed"),
+    ] {
+        let ran = stat(&lab, &script, options);
+        assert!(ran.code == code && ran.err.contains(reason), "{}", ran.err);
+        assert!(ran.err.contains("\n  try: "), "{}", ran.err);
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn counters_that_do_not_count_are_refused_and_losses_are_told() {
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    let refusal = |function: &str, error| Refusal { function: function.to_owned(), error, times: 1 };
+    let quiet = script(HalScript::default(), Disorder::default());
+    let with = |hal| TraceScript { hal, ..quiet.clone() };
+    let refused = |one| TraceScript { refusals: vec![one], ..quiet.clone() };
+    for (script, code, reason) in [
+        (with(HalScript { silent: vec![1], ..HalScript::default() }), 24, "no counters arrive from CPU 1"),
+        (with(HalScript { still: vec![0], ..HalScript::default() }), 24, "the counters of CPU 0 stand still"),
+        (refused(refusal("TraceSetInformation(9)", 1_450)), 24, "Windows does not give the counters"),
+        (refused(refusal("TraceSetInformation(9)", 4_206)), 24, "Windows does not give the counters"),
+        (refused(refusal("TraceQueryInformation(7)", 5)), 5, "TraceQueryInformation for the profile sources failed"),
+        (refused(refusal("StartTraceW", 5)), 5, "elevated prompt"),
+        (refused(refusal("StartTraceW", 1_450)), 1, "StartTrace failed"),
+    ] {
+        let ran = stat(&lab, &script, &["-e", "TotalIssues"]);
+        assert!(ran.code == code && ran.err.contains(reason), "{}", ran.err);
+    }
+    let lossy = HalScript { bare: 5, set_back: 5, untold: 5, ledger: quiet.hal.ledger.clone(), ..HalScript::default() };
+    let lossy = TraceScript { disorder: Disorder { lost_events: 5, ..Disorder::default() }, ..with(lossy) };
+    let ran = stat(&lab, &lossy, &["-e", "TotalIssues"]).success().unwrap();
+    for told in ["not attributed: what ran in", "went back: another program", "events and 0 buffers"] {
+        assert!(ran.err.contains(told), "{}", ran.err);
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn events_by_number_are_sources_of_the_hal_until_the_client_ends() {
+    const ADDED: &str = "lab/added.txt";
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    let file = lab.wine().drive_c(ADDED);
+    let hal = HalScript { added: Some(format!("C:\\{ADDED}").into()), ..HalScript::default() };
+    let left = || fs::read_to_string(&file).unwrap();
+    let options = ["--json", "-e", "cpu/event=0xc0/,TotalCycles,cpu/event=0xc2,umask=1,name=second/", "-o", "-"];
+    for third_version in [true, false] {
+        // What a killed client has left, and a source of another program.
+        fs::write(&file, "HalprofAdded0\nOther\nHalprofAdded1").unwrap();
+        let script = script(HalScript { third_version, ..hal.clone() }, Disorder::default());
+        let stat = stat(&lab, &script, &options).json().unwrap();
+        let ledger = ledger(&lab);
+        assert_eq!(counts(&stat), truth(&ledger), "{stat:#}");
+        assert!(ledger.sources[0] >= 0x200 && ledger.sources[2] >= 0x200, "{ledger:?}");
+        assert_eq!(left(), "Other");
+    }
+    // The counters are refused after the sources were added, or the second source is.
+    let refusal = |function: &str, error| Refusal { function: function.to_owned(), error, times: 1 };
+    for (one, reason) in [
+        (refusal("TraceSetInformation(9)", 1_450), "Windows does not give the counters"),
+        (refusal("StartTraceW", 5), "StartTrace failed"),
+    ] {
+        let script = TraceScript { refusals: vec![one], ..script(hal.clone(), Disorder::default()) };
+        let ran = stat(&lab, &script, &options);
+        assert!(ran.code != 0 && ran.err.contains(reason), "{}", ran.err);
+        assert_eq!(left(), "Other");
+    }
+    let refused = Refusal { times: 9, ..refusal("NtSetSystemInformation", 0xC000_000D) };
+    let script = TraceScript { refusals: vec![refused], ..script(hal, Disorder::default()) };
+    let ran = stat(&lab, &script, &options);
+    assert!(ran.code == 7 && ran.err.contains("Windows does not add cpu/event=0xc0"), "{}", ran.err);
+    lab.finish().unwrap();
+}
