@@ -14,7 +14,7 @@ fn assert_fails_with(ran: &ProgramOutput, code: i32, words: &[&str]) {
 #[test]
 fn each_mistake_has_its_own_exit_code_and_advice() {
     let mut lab = Lab::boot("intel-half-events").unwrap();
-    assert_fails_with(&lab.client(&["list"]).unwrap(), 3, &["not installed", ".\\client install"]);
+    assert_fails_with(&lab.client(&["info"]).unwrap(), 3, &["not installed", ".\\client install"]);
     lab.client(&["install", "--no-start", "--any-signature"]).unwrap().success().unwrap();
     assert_fails_with(&lab.client(&["list"]).unwrap(), 4, &["not started", "sc.exe start halprof"]);
     lab.install().unwrap();
@@ -54,6 +54,6 @@ fn each_mistake_has_its_own_exit_code_and_advice() {
 fn install_names_a_missing_driver_file() {
     let lab = Lab::boot("amd-legacy").unwrap();
     assert_fails_with(&lab.client(&["install", "--driver", "C:\\nowhere\\halprof.sys"]).unwrap(), 15, &["nowhere"]);
-    assert_fails_with(&lab.client(&["list"]).unwrap(), 3, &["not installed"]);
+    assert_fails_with(&lab.client(&["info"]).unwrap(), 3, &["not installed"]);
     lab.finish().unwrap();
 }
