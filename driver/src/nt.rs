@@ -4,6 +4,7 @@
 
 pub mod aligned;
 pub mod clock;
+pub mod contiguous;
 pub mod control_area;
 pub mod device_object;
 pub mod etw;

@@ -12,7 +12,7 @@ use halprof::text::support;
 use pmu::errata::named_sources::{self, Cores, Erratum};
 use pmu::extra::Extra;
 use pmu::hal::SourceInformation;
-use pmu::interface::emon::{Microarchitecture, PmuCapabilities, has_architectural_pebs};
+use pmu::interface::emon::{Microarchitecture, PmuCapabilities};
 use pmu::{CoreType, Cpuid, Hal, Kind, ProcessorIndex, Source};
 use protocol::modes;
 use raw_cpuid::CpuIdResult;
@@ -220,10 +220,6 @@ impl<C: Cpuid> Core<'_, C> {
         encoding.counters.retain(is_allowed);
         encoding.pebs_counters.retain(is_allowed);
         let is_precise = event.modes & modes::PRECISE != 0;
-        if encoding.not_recorded.is_none() && !encoding.pebs_counters.is_empty() && has_architectural_pebs(self.cpu) {
-            encoding.not_recorded =
-                Some("recording it needs architectural PEBS, which the driver does not have yet".to_owned());
-        }
         if encoding.not_recorded.is_some() {
             encoding.pebs_counters.clear();
         }

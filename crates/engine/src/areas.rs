@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use pmu::ProcessorIndex;
+use pmu::debug_store::architectural::BUFFER_PAGE;
 use pmu::debug_store::{self, Facilities, MissingFeature};
 use pmu::first_access::{Phase, RegisterGroup};
 use protocol::NtStatus;
@@ -36,7 +37,7 @@ struct Area {
     kept: bool,
     /// Whether a session uses the area.
     used: bool,
-    /// Whether IA32_DS_AREA held its address, or could not be read, when it was last to be freed.
+    /// Whether a register of its processor held its address, or could not be read, when it was last to be freed.
     pointed_to: AtomicBool,
 }
 
@@ -50,7 +51,9 @@ pub enum AreaUse {
         /// Whether the session has precise events.
         precise: bool,
         /// Words that the processor may read.
-        words: u8,
+        words: u16,
+        /// Pages behind the first for the buffer of architectural PEBS, if there is one.
+        pages: u16,
     },
 }
 
@@ -59,7 +62,8 @@ impl AreaUse {
     const fn bytes(self) -> u32 {
         match self {
             Self::Kept => 0,
-            Self::Used { words, .. } => words as u32 * 8,
+            Self::Used { pages: 0, words, .. } => words as u32 * 8,
+            Self::Used { pages, .. } => (pages as u32 + 1) * BUFFER_PAGE,
         }
     }
 }
@@ -69,15 +73,16 @@ impl Areas {
         self.all.iter().find(|area| area.processor == processor)
     }
 
-    /// Returns the address of the area of a processor, or 0.
-    pub fn address(&self, processor: ProcessorIndex) -> u64 {
-        self.find(processor).map_or(0, |area| area.made.address)
-    }
-
-    /// Acquires the area of a processor. The kernel allocates it. The driver does so instead if the kernel has no such
-    /// call, and for a session also if the kernel's is too small for the processor, if the kernel keeps an area of its
-    /// own or, for branches alone, if the kernel does not support a processor without PEBS.
-    pub fn take(&mut self, processor: ProcessorIndex, need: AreaUse, platform: &impl Platform) -> Result<(), Refusal> {
+    /// Acquires the area of a processor and returns it. The kernel allocates it. The driver does so instead if the
+    /// kernel has no such call, and for a session also if the kernel's is too small for the processor, if the kernel
+    /// keeps an area of its own or, for branches alone, if the kernel does not support a processor without PEBS; and for
+    /// a buffer of architectural PEBS, which lies in the same memory.
+    pub fn take(
+        &mut self,
+        processor: ProcessorIndex,
+        need: AreaUse,
+        platform: &impl Platform,
+    ) -> Result<ControlArea, Refusal> {
         if let Some(area) = self.all.iter_mut().find(|area| area.processor == processor) {
             return area.serve(need);
         }
@@ -86,7 +91,7 @@ impl Areas {
         let pointed_to = AtomicBool::new(false);
         let mut area = Area { processor, made, maker, status, kept: false, used: false, pointed_to };
         area.serve(need)?;
-        self.all.try_push(area)
+        self.all.try_push(area).map(|()| made)
     }
 
     /// Marks the areas as unused by sessions, and frees those that are not needed.
@@ -105,8 +110,8 @@ impl Areas {
         self.drop_unneeded(context);
     }
 
-    /// Frees the areas that are not needed. An area is kept until the next call while IA32_DS_AREA holds its address,
-    /// because another program may have saved and restored the register; while its processor sleeps; and if the kernel
+    /// Frees the areas that are not needed. An area is kept until the next call while a register holds its address,
+    /// because another program may have saved and restored it; while its processor sleeps; and if the kernel
     /// refuses to free it.
     pub fn drop_unneeded<M: Platform>(&mut self, EngineContext { platform, hal, .. }: EngineContext<'_, M>) {
         if self.all.iter().all(Area::is_needed) {
@@ -116,7 +121,9 @@ impl Areas {
         let unneeded = set_of(all.iter().filter(|area| !area.is_needed()).map(|area| area.processor));
         platform.on_processors(&unneeded, &|current| {
             for area in all.iter().filter(|area| area.processor == current.index() && !area.is_needed()) {
-                let pointed_to = hal.is_asleep(current.index()) || debug_store::is_at(current.cpu(), area.made.address);
+                let ControlArea { address, physical, .. } = area.made;
+                let buffer = physical.map(buffer_at);
+                let pointed_to = hal.is_asleep(current.index()) || debug_store::is_at(current.cpu(), address, buffer);
                 area.pointed_to.store(pointed_to, Ordering::Relaxed);
             }
         });
@@ -252,21 +259,23 @@ impl Area {
         self.pointed_to.load(Ordering::Relaxed)
     }
 
-    fn serve(&mut self, need: AreaUse) -> Result<(), Refusal> {
+    fn serve(&mut self, need: AreaUse) -> Result<ControlArea, Refusal> {
         match need {
             AreaUse::Kept if self.kept => {
                 Err(refused(self.processor, STATUS_ADDRESS_ALREADY_EXISTS, self.made.address))
             }
             AreaUse::Kept => {
                 self.kept = true;
-                Ok(())
+                Ok(self.made)
             }
-            AreaUse::Used { .. } if self.made.size < need.bytes() => {
+            AreaUse::Used { pages, .. }
+                if self.made.size < need.bytes() || pages > 0 && self.made.physical.is_none() =>
+            {
                 Err(refused(self.processor, STATUS_ADDRESS_ALREADY_EXISTS, self.made.address))
             }
             AreaUse::Used { .. } => {
                 self.used = true;
-                Ok(())
+                Ok(self.made)
             }
         }
     }
@@ -279,10 +288,17 @@ fn make(
     platform: &impl Platform,
 ) -> Result<(ControlArea, AreaAllocator, NtStatus), Refusal> {
     let from_driver = |status| {
-        let made = platform.allocate_area(processor, AreaAllocator::Driver);
+        let maker = match need {
+            AreaUse::Used { pages: 1.., .. } => AreaAllocator::Contiguous((need.bytes() / BUFFER_PAGE & 0xFFFF) as u16),
+            _ => AreaAllocator::Driver,
+        };
+        let made = platform.allocate_area(processor, maker);
         let made = made.map_err(|AreaRefused { status, address }| refused(processor, status, address))?;
-        Ok((made, AreaAllocator::Driver, status))
+        Ok((made, maker, status))
     };
+    if matches!(need, AreaUse::Used { pages: 1.., .. }) {
+        return from_driver(STATUS_SUCCESS);
+    }
     let AreaRefused { status, address } = match platform.allocate_area(processor, AreaAllocator::Kernel) {
         Ok(made) if made.size >= need.bytes() => return Ok((made, AreaAllocator::Kernel, STATUS_SUCCESS)),
         Ok(made) => {
@@ -300,6 +316,12 @@ fn make(
         return Err(refused(processor, status, address));
     }
     from_driver(status)
+}
+
+/// Returns the physical address of the buffer of architectural PEBS in contiguous memory: behind the page with the save
+/// area.
+pub const fn buffer_at(physical: u64) -> u64 {
+    physical.wrapping_add(BUFFER_PAGE as u64)
 }
 
 fn refused(processor: ProcessorIndex, status: NtStatus, address: u64) -> Refusal {

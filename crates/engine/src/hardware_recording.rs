@@ -1,9 +1,9 @@
 //! Events of a session that processors record themselves: precise events, and branches.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
 
-use pmu::debug_store::{Facilities, MissingFeature, Modes, Numbering, save_area_words};
+use debug_store::pebs::Format;
+use pmu::debug_store::{Facilities, MissingFeature, Modes, Numbering, Place, save_area_words};
 use pmu::{CoreType, Kind, ProcessorIndex, ProfileSource};
 use protocol::{BRANCH_BUFFER, BRANCHES, ErrorCode, EventRequest, modes};
 use sample_ring::Slot;
@@ -11,9 +11,9 @@ use sample_ring::Slot;
 use crate::areas::{AreaUse, Examined};
 use crate::boxed::Boxed;
 use crate::event::{PlannedEvent, Service};
-use crate::platform::{EngineContext, Platform};
+use crate::platform::{ControlArea, EngineContext, Platform};
 use crate::reply::{Refusal, invalid, lacks};
-use crate::sampler::{DsBuffers, Subscriber, most_before};
+use crate::sampler::{DsBuffers, Subscriber, buffer_pages_log2, most_before};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
 /// Recording of a session by its processors.
@@ -41,8 +41,6 @@ struct Trace {
     processor: ProcessorIndex,
     /// Debug Store, while the processor does not use it.
     ds_buffers: Slot<Boxed<DsBuffers>>,
-    /// Address of the control area.
-    address: AtomicU64,
 }
 
 /// What a processor of a core type records of some events.
@@ -91,6 +89,11 @@ impl HardwareRecording {
         Ok((branches.is_some() || precise.is_some()).then_some(recording))
     }
 
+    /// Returns whether a processor that was examined writes through the Debug Store.
+    pub fn uses_store(&self) -> bool {
+        self.branches.is_some() || self.numberings.iter().any(|(_, numbering)| !numbering.format.is_architectural())
+    }
+
     /// Returns how the precise records of a processor are read, if it makes some.
     pub fn numbering(&self, processor: ProcessorIndex) -> Option<Numbering> {
         let of_processor = |(number, _): &&(ProcessorIndex, Numbering)| *number == processor;
@@ -99,8 +102,13 @@ impl HardwareRecording {
 
     /// Returns the purpose of the control area of a processor.
     pub fn area_use(&self, processor: ProcessorIndex) -> AreaUse {
-        let words = self.numbering(processor).map(|numbering| save_area_words(numbering.format));
-        AreaUse::Used { precise: self.precise.is_some(), words: words.unwrap_or_default() }
+        let format = self.numbering(processor).map(|numbering| numbering.format);
+        let before = self.precise.filter(|_| format.is_some_and(Format::is_architectural));
+        AreaUse::Used {
+            precise: self.precise.is_some(),
+            words: format.map_or(0, save_area_words),
+            pages: before.map_or(0, |before| 1 << buffer_pages_log2(before)),
+        }
     }
 
     /// Checks whether each of the processors can record the events that it is to record. From then on the HAL functions
@@ -184,7 +192,7 @@ impl HardwareRecording {
         let slot = Slot::empty();
         // The slot is empty.
         let _ = slot.try_put(Boxed::new(ds_buffers).ok_or(NO_MEMORY)?);
-        self.each.try_push(Trace { processor, ds_buffers: slot, address: AtomicU64::new(0) })
+        self.each.try_push(Trace { processor, ds_buffers: slot })
     }
 
     fn of(&self, processor: ProcessorIndex) -> Option<&Trace> {
@@ -192,16 +200,16 @@ impl HardwareRecording {
         self.each.get(index)
     }
 
-    /// Sets the address of the control area of a processor.
-    pub fn set_area(&self, processor: ProcessorIndex, address: u64) {
+    /// Sets the control area of a processor.
+    pub fn set_area(&self, processor: ProcessorIndex, area: ControlArea) {
         if let Some(trace) = self.of(processor) {
-            trace.address.store(address, Ordering::Relaxed);
+            trace.ds_buffers.try_with(|buffers| buffers.set_area(area));
         }
     }
 
-    /// Returns the address of the control area of a processor that records.
-    pub fn area(&self, processor: ProcessorIndex) -> Option<u64> {
-        self.of(processor).map(|trace| trace.address.load(Ordering::Relaxed))
+    /// Returns where a processor that records will write.
+    pub fn place(&self, processor: ProcessorIndex) -> Option<Place> {
+        self.of(processor)?.ds_buffers.try_with(|buffers| buffers.place())
     }
 
     /// Returns the modes of the branches, if a processor records them.
@@ -212,10 +220,7 @@ impl HardwareRecording {
 
     /// Takes the Debug Store for use on a processor.
     pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<DsBuffers>> {
-        let trace = self.of(processor)?;
-        let mut ds_buffers = trace.ds_buffers.try_take()?;
-        ds_buffers.set_area(trace.address.load(Ordering::Relaxed));
-        Some(ds_buffers)
+        self.of(processor)?.ds_buffers.try_take()
     }
 
     /// Puts the Debug Store of a processor back.

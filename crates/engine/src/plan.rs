@@ -301,15 +301,17 @@ impl<M: Platform> Planner<'_, M> {
         if let Some(other) = self.others.iter().find(|other| other.uses_debug_store()) {
             return Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreTaken).detail(other.number, 0));
         }
-        match self.context.platform.is_shadowed() {
-            Ok(false) => {}
-            Ok(true) => return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed)),
-            Err(STATUS_INSUFFICIENT_RESOURCES) => return Err(NO_MEMORY),
-            Err(status) => {
-                return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed).detail(status.into(), 0));
-            }
+        recording.check(events, processors, self.context)?;
+        if !recording.uses_store() {
+            return Ok(());
         }
-        recording.check(events, processors, self.context)
+        // The processor writes to linear addresses then, also while it runs user code.
+        match self.context.platform.is_shadowed() {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed)),
+            Err(STATUS_INSUFFICIENT_RESOURCES) => Err(NO_MEMORY),
+            Err(status) => Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed).detail(status.into(), 0)),
+        }
     }
 
     /// Checks that the rings of the session and of the others are not larger than allowed.

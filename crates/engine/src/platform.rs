@@ -194,7 +194,7 @@ pub trait Platform {
     /// [`Cpu::save_area`] refers to it from then on. The kernel or the platform allocates it.
     ///
     /// # Errors
-    /// The refusal of the kernel; then nothing is allocated.
+    /// The refusal of the kernel, or that memory is short; then nothing is allocated.
     fn allocate_area(&self, processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused>;
 
     /// Frees the control area of a processor. Its save area must not be in use.
@@ -215,6 +215,8 @@ pub enum AreaAllocator {
     Kernel,
     /// The platform, from its own memory.
     Driver,
+    /// The platform, as so many pages of 4 KB that follow each other in physical memory.
+    Contiguous(u16),
 }
 
 /// A PROCESSOR_PROFILE_CONTROL_AREA.
@@ -224,6 +226,8 @@ pub struct ControlArea {
     pub address: u64,
     /// Size in bytes, in the layout of this release of Windows.
     pub size: u32,
+    /// Physical address of [contiguous](AreaAllocator::Contiguous) memory.
+    pub physical: Option<u64>,
 }
 
 /// Refusal of the kernel to allocate a control area.

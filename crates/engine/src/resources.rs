@@ -183,8 +183,8 @@ impl Resources {
     ) -> Result<(), Refusal> {
         self.areas.drop_unneeded(context);
         for processor in processors {
-            self.areas.take(*processor, recording.area_use(*processor), context.platform)?;
-            recording.set_area(*processor, self.areas.address(*processor));
+            let area = self.areas.take(*processor, recording.area_use(*processor), context.platform)?;
+            recording.set_area(*processor, area);
         }
         Ok(())
     }
@@ -372,8 +372,8 @@ pub fn try_events<M: Platform>(
 ) -> Result<(), Refusal> {
     let hal = context.hal;
     let (recording, has_events) = (session.hardware_recording.as_ref(), !session.own_counters(processor).is_empty());
-    let area = recording.and_then(|recording| recording.area(processor));
-    if !has_events && area.is_none() {
+    let place = recording.and_then(|recording| recording.place(processor));
+    if !has_events && place.is_none() {
         return Ok(());
     }
     let tried = context.pinned_to(processor, |cpu| {
@@ -388,7 +388,7 @@ pub fn try_events<M: Platform>(
         let numbering = recording.and_then(|recording| recording.numbering(processor));
         let (counters, precise) = (Some(precise.0).filter(|counters| !counters.is_empty()), precise.1);
         let recorded = [
-            (NO_EVENT, area.map(TriedRecording::Area)),
+            (NO_EVENT, place.map(TriedRecording::Place)),
             (BRANCHES, branches),
             (
                 precise,

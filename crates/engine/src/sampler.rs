@@ -35,7 +35,7 @@ use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex};
 use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
 
-pub(crate) use ds_buffers::{DsBuffers, most_before};
+pub(crate) use ds_buffers::{DsBuffers, buffer_pages_log2, most_before};
 pub(crate) use groups::Group;
 pub use per_cpu::SampleProducer;
 pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleNumbers, SampleStats, TIME_STATS};

@@ -68,9 +68,9 @@ pub trait Cpu: Cpuid {
     /// Writes the LVT entry for performance counters.
     fn set_lvt_pmi(&self, entry: u32);
     /// Returns a word of the processor's [save area](crate::debug_store), or 0 if it has none.
-    fn save_area(&self, word: u8) -> u64;
+    fn save_area(&self, word: u16) -> u64;
     /// Writes a word of the processor's save area.
-    fn set_save_area(&self, word: u8, value: u64);
+    fn set_save_area(&self, word: u16, value: u64);
 }
 
 /// See [`MiscEnable`](misc_enable::MiscEnable).

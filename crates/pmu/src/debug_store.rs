@@ -1,8 +1,10 @@
 //! Intel's Debug Store: its features on a processor, and the registers that control it (SDM Vol. 3B, "Debug Store (DS)
-//! Mechanism"; HAL control area). [`debug_store`] decodes its records.
+//! Mechanism"; HAL control area). [`debug_store`] decodes its records. Precise records of
+//! [architectural PEBS](architectural) do without it.
 //!
 //! These functions are called only for sessions that request branches or precise samples.
 
+pub mod architectural;
 mod errata;
 
 use core::convert::Infallible;
@@ -18,17 +20,14 @@ use x86_defs::intel::perfmon::{GLOBAL_FIXED_SHIFT, PerfCapabilities};
 
 use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::interface::emon::{self, IA32_PERF_CAPABILITIES, Microarchitecture, Recorders};
+use crate::interface::emon::{self, IA32_PERF_CAPABILITIES, MAX_GENERAL, Microarchitecture, Recorders};
 use crate::state::CounterSet;
+
+use architectural::{RecordBuffer, SavedBuffer};
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
 const IA32_PEBS_ENABLE: Msr = Msr::new(registers::IA32_PEBS_ENABLE);
 const IA32_DS_AREA: Msr = Msr::new(registers::IA32_DS_AREA);
-
-/// Record format of architectural PEBS, which has registers of its own instead of IA32_PEBS_ENABLE and the Debug
-/// Store's buffer (Linux, arch/x86/events/intel/ds.c, `intel_pebs_init`). CPUID leaf 23H decides, whatever format the
-/// processor reports.
-pub const ARCHITECTURAL_PEBS: u8 = 15;
 
 /// A missing feature. Replies have its [numbers](Self::numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +131,7 @@ pub struct Modes {
 pub struct ForeignUse {
     /// IA32_DEBUGCTL, without FREEZE_WHILE_SMM.
     pub control: u64,
-    /// IA32_PEBS_ENABLE, or 0 if the processor lacks it.
+    /// IA32_PEBS_ENABLE; with architectural PEBS, IA32_PEBS_INDEX if it is enabled. 0 if no records are written.
     pub records: u64,
 }
 
@@ -156,26 +155,35 @@ pub(crate) fn examine_first(
     examine_by(first.cpuid(), |msr| first.read(msr))
 }
 
-/// Accesses for the first time the register that [`is_at`] reads. The caller knows that the processor has a Debug
-/// Store.
+/// Accesses for the first time the register of the save area. The caller knows that the processor has a Debug Store.
 pub(crate) fn access_save_area(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
     first.read_write(IA32_DS_AREA).map(|_| ())
 }
 
-/// Accesses for the first time the registers that control the Debug Store, if the processor has one.
+/// Accesses for the first time the registers that control what the processor records by itself.
 pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
     let Ok(facilities) = examine_first(first)? else { return Ok(()) };
-    first.read_write(IA32_DEBUGCTL)?;
-    if facilities.precise.is_ok() {
-        first.read_write(IA32_PEBS_ENABLE)?;
-        emon::access_records(first)?;
+    let has_store = has_store(first.cpuid());
+    if has_store {
+        first.read_write(IA32_DEBUGCTL)?;
     }
-    access_save_area(first)
+    if let Ok(format) = facilities.precise {
+        if format.is_architectural() {
+            architectural::access_first(first, facilities.recorders)?;
+        } else {
+            first.read_write(IA32_PEBS_ENABLE)?;
+        }
+        emon::access_records(first, format)?;
+    }
+    if has_store { access_save_area(first) } else { Ok(()) }
 }
 
 /// Tries what [`take`] writes.
-pub(crate) fn try_area(first: &FirstAccess<'_, impl GuardedCpu>, address: u64) -> Result<(), Fault> {
-    first.try_value(IA32_DS_AREA, address)
+pub(crate) fn try_place(first: &FirstAccess<'_, impl GuardedCpu>, place: Place) -> Result<(), Fault> {
+    if let Some(address) = place.area {
+        first.try_value(IA32_DS_AREA, address)?;
+    }
+    place.buffer.map_or(Ok(()), |buffer| architectural::try_buffer(first, buffer))
 }
 
 /// Tries what [`trace`] writes for these modes. TR is written alone, so that no branch is recorded.
@@ -199,6 +207,9 @@ pub(crate) fn try_pebs(
     counters: CounterSet,
     latency: CounterSet,
 ) -> Result<(), Fault> {
+    if numbering.format.is_architectural() {
+        return architectural::try_counters(first, numbering, counters);
+    }
     first.try_value(IA32_PEBS_ENABLE, numbering.enabled(counters, latency).into_bits())
 }
 
@@ -207,7 +218,9 @@ fn examine_by<E>(
     cpu: &impl Cpuid,
     read: impl Fn(Msr) -> Result<u64, E>,
 ) -> Result<Result<Facilities, MissingFeature>, E> {
-    if let Err(missing_feature) = enumerated(cpu) {
+    let store = enumerated(cpu);
+    let architectural = emon::architectural_recorders(cpu).filter(|_| store != Err(MissingFeature::NotIntel));
+    if let (Err(missing_feature), None) = (store, architectural) {
         return Ok(Err(missing_feature));
     }
     let enabled = MiscEnable::from_bits(read(IA32_MISC_ENABLE)?);
@@ -216,18 +229,26 @@ fn examine_by<E>(
     }
     let wide = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx);
     let capabilities = PerfCapabilities::from_bits(if wide.pdcm() { read(IA32_PERF_CAPABILITIES)? } else { 0 });
-    let format = if emon::has_architectural_pebs(cpu) { ARCHITECTURAL_PEBS } else { capabilities.pebs_format() };
+    let precise = match Format::from_number(capabilities.pebs_format()) {
+        // IA32_MISC_ENABLE[12] is about IA32_PEBS_ENABLE (Linux does not look at it here, intel_pmu_init).
+        _ if architectural.is_some() => Ok(Format::Architectural),
+        _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
+        Some(format) if !format.is_architectural() => errata::check(cpu, &read)?.map(|()| format),
+        _ => Err(MissingFeature::UnknownFormat(capabilities.pebs_format())),
+    };
+    let alone = is_alone(cpu).then_some(Recorders { general: 1, fixed: false });
     Ok(Ok(Facilities {
-        branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
-        precise: match Format::from_number(format) {
-            _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
-            Some(format) => errata::check(cpu, &read)?.map(|()| format),
-            None => Err(MissingFeature::UnknownFormat(format)),
-        },
-        recorders: if is_alone(cpu) { Recorders { general: 1, fixed: false } } else { recorders(capabilities) },
+        branches: store.and(if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) }),
+        precise,
+        recorders: architectural.or(alone).unwrap_or_else(|| recorders(capabilities)),
         microarchitecture: Microarchitecture::of(cpu),
         modes: wide.ds_cpl(),
     }))
+}
+
+/// Returns whether the current processor has a Debug Store that the driver can use, by CPUID.
+fn has_store(cpu: &impl Cpuid) -> bool {
+    enumerated(cpu).is_ok()
 }
 
 /// Checks whether CPUID enumerates a Debug Store that the driver can use.
@@ -255,10 +276,20 @@ fn version(cpu: &impl Cpuid) -> u8 {
     LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).version()
 }
 
+/// Memory that a processor writes by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Linear address of the save area, if the processor writes branches, or precise records through the Debug Store.
+    pub area: Option<u64>,
+    /// Buffer of architectural PEBS, if the processor writes to one.
+    pub buffer: Option<RecordBuffer>,
+}
+
 /// Register values to restore when the Debug Store is released.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SavedDebugStore {
     area: u64,
+    buffer: SavedBuffer,
     /// Modes that were off although branches were not traced.
     control: DebugCtl,
 }
@@ -273,55 +304,93 @@ pub struct SavedDebugStore {
 /// PROFILE_LEVEL.
 pub fn in_use_elsewhere(cpu: &impl Cpu, facilities: &Facilities) -> Option<ForeignUse> {
     // The driver itself may have set FREEZE_WHILE_SMM.
-    let traced = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)).with_freeze_while_smm(false);
-    let records = if facilities.precise.is_ok() { cpu.rdmsr(IA32_PEBS_ENABLE) } else { 0 };
+    let control = if has_store(cpu) { cpu.rdmsr(IA32_DEBUGCTL) } else { 0 };
+    let traced = DebugCtl::from_bits(control).with_freeze_while_smm(false);
+    let records = match facilities.precise {
+        Ok(Format::Architectural) => architectural::in_use(cpu),
+        Ok(_) => cpu.rdmsr(IA32_PEBS_ENABLE),
+        Err(_) => 0,
+    };
     let is_used = traced.tr() || traced.bts() || traced.btint() || records != 0;
     is_used.then_some(ForeignUse { control: traced.into_bits(), records })
 }
 
-/// Sets the save area of the current processor to this address; returns the previous registers.
+/// Lets the current processor write to this place; returns the previous registers.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn take(cpu: &impl Cpu, address: u64) -> SavedDebugStore {
-    let saved =
-        SavedDebugStore { area: cpu.rdmsr(IA32_DS_AREA), control: DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)) };
-    cpu.wrmsr(IA32_DS_AREA, address);
+pub fn take(cpu: &impl Cpu, place: Place) -> SavedDebugStore {
+    let mut saved = SavedDebugStore::default();
+    if let Some(address) = place.area {
+        saved.area = cpu.rdmsr(IA32_DS_AREA);
+        saved.control = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
+        cpu.wrmsr(IA32_DS_AREA, address);
+    }
+    if let Some(buffer) = place.buffer {
+        saved.buffer = architectural::found(cpu);
+        architectural::give(cpu, buffer);
+    }
     saved
 }
 
-/// Sets the save area again after a wake. If branches are to be [traced](trace), IA32_DEBUGCTL contains afterwards what
-/// [`take`] found, except the bits that stop counters: the trial of its start has written beside that, not
-/// beside what the wake has left.
+/// Lets the processor write to this place again after a wake. If branches are to be [traced](trace), IA32_DEBUGCTL
+/// contains afterwards what [`take`] found, except the bits that stop counters: the trial of its start has written
+/// beside that, not beside what the wake has left.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn take_again(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, traces: bool) {
+pub fn take_again(cpu: &impl Cpu, place: Place, saved: SavedDebugStore, traces: bool) {
     if traces {
         cpu.wrmsr(IA32_DEBUGCTL, without_freezes(saved.control).into_bits());
     }
-    cpu.wrmsr(IA32_DS_AREA, address);
+    if let Some(address) = place.area {
+        cpu.wrmsr(IA32_DS_AREA, address);
+    }
+    if let Some(buffer) = place.buffer {
+        architectural::give(cpu, buffer);
+    }
 }
 
-/// Returns whether the save area of the current processor, which has a Debug Store, is at this address.
+/// Returns whether the current processor may write to memory at one of these addresses: the linear one of a save area,
+/// the physical one of a buffer of architectural PEBS. The registers that can hold them exist.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
-    cpu.rdmsr(IA32_DS_AREA) == address
+pub fn is_at(cpu: &impl Cpu, area: u64, buffer: Option<u64>) -> bool {
+    has_store(cpu) && cpu.rdmsr(IA32_DS_AREA) == area || buffer.is_some_and(|address| architectural::has(cpu, address))
 }
 
-/// Stops recording if `records` is set, and restores IA32_DS_AREA. If another program has replaced the save area at
-/// `address`, the registers belong to that program and stay unchanged. Branch tracing must have been stopped.
+/// Returns whether the precise records of the current processor still go to this place: no other program has replaced
+/// it.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bool) {
-    if is_at(cpu, address) {
-        if records {
+pub fn records_to(cpu: &impl Cpu, place: Place) -> bool {
+    match place.buffer {
+        Some(buffer) => architectural::has(cpu, buffer.address),
+        None => place.area.is_some_and(|address| cpu.rdmsr(IA32_DS_AREA) == address),
+    }
+}
+
+/// Stops recording if `records` is set, and restores the registers. Those that another program has changed since belong
+/// to that program and stay unchanged. Branch tracing must have been stopped, and no counter may record by architectural
+/// PEBS.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
+pub fn release(cpu: &impl Cpu, place: Place, saved: SavedDebugStore, records: bool) {
+    if let Some(address) = place.area
+        && cpu.rdmsr(IA32_DS_AREA) == address
+    {
+        if records && place.buffer.is_none() {
             cpu.wrmsr(IA32_PEBS_ENABLE, PebsEnable::new().into_bits());
         }
         cpu.wrmsr(IA32_DS_AREA, saved.area);
+    }
+    if let Some(buffer) = place.buffer
+        && architectural::has(cpu, buffer.address)
+    {
+        architectural::take_away(cpu, saved.buffer);
     }
 }
 
@@ -354,34 +423,34 @@ pub fn enable_pebs(cpu: &impl Cpu, numbering: Numbering, counters: CounterSet, l
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn acknowledge(cpu: &impl Cpu) {
-    emon::acknowledge_records(cpu);
+pub fn acknowledge(cpu: &impl Cpu, format: Format) {
+    emon::acknowledge_records(cpu, format);
 }
 
 /// Returns the counters that record on most processors with this record format. From format 4 on all do where
-/// PEBS_BASELINE is set, of which the driver uses eight, and fixed counter 0, which the event files name (SDM Vol. 3B,
-/// "Extended PEBS").
+/// PEBS_BASELINE is set, and fixed counter 0, which the event files name (SDM Vol. 3B, "Extended PEBS").
 const fn recorders(capabilities: PerfCapabilities) -> Recorders {
     let general = match capabilities.pebs_format() {
         0 => 1,
         1..4 => 4,
-        4.. => 8,
+        4.. => MAX_GENERAL,
     };
     Recorders { general, fixed: capabilities.pebs_format() >= 4 && capabilities.pebs_baseline() }
 }
 
-/// Words of the save area that a processor with this record format may read, with the reset values of its counters.
+/// Words of the save area that a processor with this record format may read, with the reset values of its counters;
+/// those of architectural PEBS are copies for the driver.
 #[must_use]
-pub const fn save_area_words(format: Format) -> u8 {
+pub const fn save_area_words(format: Format) -> u16 {
     match format {
         Format::Core2 | Format::Nehalem | Format::Haswell | Format::Skylake => PEBS_COUNTER_RESET + GENERAL_RESETS_V62,
         Format::Adaptive => PEBS_FIXED_RESET_4 + 1,
-        Format::Adaptive5 | Format::Adaptive6 => MOST_SAVE_AREA_WORDS,
+        Format::Adaptive5 | Format::Adaptive6 | Format::Architectural => MOST_SAVE_AREA_WORDS,
     }
 }
 
 /// The most of [`save_area_words`].
-pub const MOST_SAVE_AREA_WORDS: u8 = PEBS_FIXED_RESET_5 + 1;
+pub const MOST_SAVE_AREA_WORDS: u16 = PEBS_FIXED_RESET_5 + 1;
 
 /// How records, IA32_PEBS_ENABLE and the save area number the counters of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -397,11 +466,13 @@ impl Numbering {
     // Never inlined: it would cost the deepest path of the handler more stack.
     #[inline(never)]
     #[must_use]
-    pub const fn reset_word(self, counter: u8) -> u8 {
+    pub const fn reset_word(self, counter: u8) -> u16 {
         match counter.checked_sub(self.first_fixed) {
-            None => PEBS_COUNTER_RESET.wrapping_add(counter),
-            Some(number) if (self.format as u8) < Format::Adaptive5 as u8 => PEBS_FIXED_RESET_4.wrapping_add(number),
-            Some(number) => PEBS_FIXED_RESET_5.wrapping_add(number),
+            None => PEBS_COUNTER_RESET.wrapping_add(counter as u16),
+            Some(number) if (self.format as u8) < Format::Adaptive5 as u8 => {
+                PEBS_FIXED_RESET_4.wrapping_add(number as u16)
+            }
+            Some(number) => PEBS_FIXED_RESET_5.wrapping_add(number as u16),
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use cpuid_dumps::CpuIdentity;
 use debug_store::pebs::Format;
 use model::Quirk;
-use pmu::debug_store::{Modes, Numbering};
+use pmu::debug_store::{Modes, Numbering, Place};
 use pmu::extra::Selector;
 use pmu::first_access::{Access, Phase, RegisterGroup};
 use pmu::hal::TriedRecording;
@@ -145,7 +145,11 @@ fn trials_leave_every_register_as_it_was_found() {
             let modes = Modes { user: true, kernel: false };
             let numbering = Numbering { format: Format::Skylake, first_fixed: 8 };
             let precise = TriedRecording::Precise(numbering, CounterSet::NONE.with(0));
-            for recorded in [TriedRecording::Area(0x1_0000), TriedRecording::Branches(modes), precise] {
+            for recorded in [
+                TriedRecording::Place(Place { area: Some(0x1_0000), buffer: None }),
+                TriedRecording::Branches(modes),
+                precise,
+            ] {
                 let _ = hal.try_recording(ProcessorIndex::BOOT, recorded, cpu);
                 check(&format!("{recorded:?}"));
             }

@@ -72,11 +72,11 @@ impl Cpu for Recorder<'_> {
         self.cpu.user_rdpmc()
     }
 
-    fn save_area(&self, word: u8) -> u64 {
+    fn save_area(&self, word: u16) -> u64 {
         self.cpu.save_area(word)
     }
 
-    fn set_save_area(&self, word: u8, value: u64) {
+    fn set_save_area(&self, word: u16, value: u64) {
         self.cpu.set_save_area(word, value);
     }
 }

@@ -1,5 +1,6 @@
 //! Registers and memory formats of Intel processors.
 
+pub mod architectural_pebs;
 pub mod debug_control;
 pub mod debug_store;
 pub mod extra;

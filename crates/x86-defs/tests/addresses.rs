@@ -3,7 +3,7 @@
 
 use x86_defs::{
     amd, cpuid,
-    intel::{debug_control, debug_store, microcode, misc_enable, netburst, p6, pentium, perfmon},
+    intel::{architectural_pebs, debug_control, debug_store, microcode, misc_enable, netburst, p6, pentium, perfmon},
     local_apic,
 };
 
@@ -33,8 +33,12 @@ fn intel_msr_addresses_are_the_decimal_ones_of_the_sdm() {
         ("MSR_CRU_ESCR0", netburst::MSR_CRU_ESCR0, 952),
         ("MSR_CRU_ESCR2", netburst::MSR_CRU_ESCR2, 972),
         ("IA32_PEBS_ENABLE", debug_store::IA32_PEBS_ENABLE, 1009),
+        ("IA32_PEBS_BASE", architectural_pebs::IA32_PEBS_BASE, 1012),
+        ("IA32_PEBS_INDEX", architectural_pebs::IA32_PEBS_INDEX, 1013),
         ("IA32_A_PMC0", perfmon::IA32_A_PMC0, 1217),
         ("IA32_DS_AREA", debug_store::IA32_DS_AREA, 1536),
+        ("IA32_PMC_GP0_CFG_C", architectural_pebs::IA32_PMC_GP0_CFG_C, 6403),
+        ("IA32_PMC_FX0_CFG_C", architectural_pebs::IA32_PMC_FX0_CFG_C, 6531),
         ("IA32_X2APIC_LVT_PMI", local_apic::IA32_X2APIC_LVT_PMI, 2100),
     ] {
         assert_eq!(address, decimal, "{name}");

@@ -8,6 +8,7 @@ use x86_defs::{
         LeafAEcx, LeafAEdx, Signature,
     },
     intel::{
+        architectural_pebs::{CounterConfig, PebsBase, PebsIndex, RecordHeader},
         debug_control::DebugCtl,
         debug_store::{PebsEnable, bts::BtsFlags, pebs::RecordFormat},
         extra::{FrontEnd, LoadLatencyThreshold, OffModuleResponse, OffcoreResponse, OffcoreResponseNehalem},
@@ -101,8 +102,9 @@ fn intel_architectural_performance_monitoring() {
         en_lbr_log 35:35, eq 36:36, umask2 47:40; none: 39:37, 63:48);
     layout!(FixedControl, u8, fields: os 0:0, usr 1:1, any_thread 2:2, pmi 3:3; none: 7:4);
     layout!(GlobalCtrl, u64, fields: general 31:0, fixed 47:32, perf_metrics 48:48; none: 63:49);
-    layout!(GlobalStatus, u64, fields: general 31:0, fixed 47:32, perf_metrics 48:48, trace_topa_pmi 55:55, lbr_frz 58:58,
-        ctr_frz 59:59, asci 60:60, ovf_uncore 61:61, ovf_buf 62:62, cond_chgd 63:63; none: 54:49, 57:56);
+    layout!(GlobalStatus, u64, fields: general 31:0, fixed 47:32, perf_metrics 48:48, pebs_threshold 54:54,
+        trace_topa_pmi 55:55, lbr_frz 58:58, ctr_frz 59:59, asci 60:60, ovf_uncore 61:61, ovf_buf 62:62,
+        cond_chgd 63:63; none: 53:49, 57:56);
     layout!(PerfCapabilities, u64, fields: lbr_fmt 5:0, pebs_trap 6:6, pebs_save_arch_regs 7:7, pebs_format 11:8,
         freeze_while_smm 12:12, fw_write 13:13, pebs_baseline 14:14, perf_metrics_available 15:15,
         pebs_output_pt_avail 16:16, pebs_timing_info 17:17; none: 63:18);
@@ -131,6 +133,12 @@ fn intel_debug_registers() {
         bts_off_usr 10:10, freeze_lbrs_on_pmi 11:11, freeze_perfmon_on_pmi 12:12, enable_uncore_pmi 13:13,
         freeze_while_smm 14:14, rtm_debug 15:15; none: 5:3, 63:16);
     layout!(PebsEnable, u64, fields: general 31:0, latency_or_fixed 63:32; none:);
+    layout!(PebsBase, u64, fields: size 3:0, page 63:12; none: 11:4);
+    layout!(PebsIndex, u64, fields: wr 26:4, full 31:31, en 32:32, thresh 58:36; none: 3:0, 30:27, 35:33, 63:59);
+    layout!(CounterConfig, u64, fields: reload 31:0, allow_counter 35:35, counters 38:36, lbr 41:40, vectors 55:49,
+        gpr 61:61, aux 62:62, en 63:63; none: 34:32, 39:39, 48:42, 60:56);
+    layout!(RecordHeader, u64, fields: size 15:0, long_mode 30:30, continued 31:31, counters 39:35, lbr 41:40,
+        vectors 55:49, gpr 61:61, aux 62:62, basic 63:63; none: 29:16, 34:32, 48:42, 60:56);
     layout!(OffcoreResponse, u64, fields: requests 15:0, responses 63:16; none:);
     layout!(OffModuleResponse, u64, fields: requests 15:0, responses 63:16; none:);
     layout!(OffcoreResponseNehalem, u64, fields: requests 7:0, responses 15:8; none: 63:16);

@@ -3,6 +3,7 @@
 
 use core::mem::{offset_of, size_of};
 
+use x86_defs::intel::architectural_pebs::{ArchitecturalBasicGroup, ArchitecturalRecord, RecordHeader};
 use x86_defs::intel::debug_store::area::{
     ControlArea1903, ControlAreaV62, DsArea, FIXED_RESETS_1903, GENERAL_RESETS_1903, GENERAL_RESETS_V62, word,
 };
@@ -107,4 +108,20 @@ fn groups_of_adaptive_records_have_the_offsets_of_the_tables() {
     assert_eq!((xmm[0], xmm[15]), ([1, 2], [31, 32]));
     let LbrEntry { from, to, info } = read().unwrap();
     assert_eq!([from, to, info], [0x00, 0x08, 0x10].map(at));
+}
+
+#[test]
+fn an_architectural_record_is_a_header_and_groups() {
+    let ArchitecturalRecord { header, reserved, basic } = read().unwrap();
+    assert_eq!((header, reserved), (RecordHeader::from_bits(at(0x00)), at(0x08)));
+    let ArchitecturalBasicGroup { ip, counters, tsc, retire_latency, reserved } = basic;
+    assert_eq!([ip, counters, tsc, retire_latency], [0x10, 0x18, 0x20, 0x28].map(at));
+    assert_eq!(reserved, [0x30, 0x38].map(at));
+}
+
+#[test]
+fn a_continued_or_null_fragment_is_followed_by_another() {
+    let header = RecordHeader::new().with_size(16);
+    assert!(header.is_followed() && header.with_basic(true).with_continued(true).is_followed());
+    assert!(!header.with_basic(true).is_followed() && !header.with_gpr(true).is_followed());
 }

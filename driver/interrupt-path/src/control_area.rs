@@ -1,11 +1,23 @@
 //! Control areas of processors, as the code on them finds its own.
 
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use pmu::ProcessorIndex;
 use protocol::PROCESSOR_WORDS;
 
 use crate::current::current_processor;
+
+/// Allocator of an area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AreaOwner {
+    /// The kernel's own call for control areas.
+    Kernel = 0,
+    /// The driver, from the pool.
+    Pool = 1,
+    /// The driver, from contiguous physical memory.
+    Contiguous = 2,
+}
 
 /// The control area of a processor.
 #[derive(Debug)]
@@ -14,7 +26,8 @@ pub struct AreaOfProcessor {
     words: AtomicPtr<AtomicU64>,
     /// Number of the words.
     length: AtomicU32,
-    of_kernel: AtomicBool,
+    /// Number of the [`AreaOwner`].
+    owner: AtomicU8,
 }
 
 impl AreaOfProcessor {
@@ -22,9 +35,9 @@ impl AreaOfProcessor {
     ///
     /// # Safety
     /// There are `length` words, until the area is [taken](Self::take) and no code on the processor uses it.
-    pub unsafe fn give(&self, words: *mut AtomicU64, length: u32, of_kernel: bool) {
+    pub unsafe fn give(&self, words: *mut AtomicU64, length: u32, owner: AreaOwner) {
         self.length.store(length, Ordering::Relaxed);
-        self.of_kernel.store(of_kernel, Ordering::Relaxed);
+        self.owner.store(owner as u8, Ordering::Relaxed);
         self.words.store(words, Ordering::Release);
     }
 
@@ -34,19 +47,19 @@ impl AreaOfProcessor {
         (words, self.length.load(Ordering::Relaxed))
     }
 
-    /// Returns whether the kernel allocated the area that was given last.
-    pub fn is_of_kernel(&self) -> bool {
-        self.of_kernel.load(Ordering::Relaxed)
+    /// Returns who allocated the area that was given last.
+    pub fn owner(&self) -> AreaOwner {
+        match self.owner.load(Ordering::Relaxed) {
+            0 => AreaOwner::Kernel,
+            1 => AreaOwner::Pool,
+            _ => AreaOwner::Contiguous,
+        }
     }
 }
 
 /// The control areas of all processors, by index.
 static AREAS: [AreaOfProcessor; PROCESSOR_WORDS * 64] = [const {
-    AreaOfProcessor {
-        words: AtomicPtr::new(core::ptr::null_mut()),
-        length: AtomicU32::new(0),
-        of_kernel: AtomicBool::new(false),
-    }
+    AreaOfProcessor { words: AtomicPtr::new(core::ptr::null_mut()), length: AtomicU32::new(0), owner: AtomicU8::new(0) }
 }; _];
 
 /// Returns the control area of a processor, or `None` if there cannot be such a processor.
@@ -60,7 +73,7 @@ pub fn area_of(processor: ProcessorIndex) -> Option<&'static AreaOfProcessor> {
 ///
 /// # IRQL
 /// Any at which the thread stays on its processor.
-pub fn word(word: u8) -> Option<&'static AtomicU64> {
+pub fn word(word: u16) -> Option<&'static AtomicU64> {
     let area = AREAS.get(current_processor().as_usize())?;
     let words = area.words.load(Ordering::Acquire);
     if words.is_null() || u32::from(word) >= area.length.load(Ordering::Relaxed) {

@@ -67,8 +67,8 @@ impl Cpu for Processor {
     fn wrmsr(&self, msr: Msr, value: u64) {
         let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
         // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, and `pmu`, which creates it,
-        // leaves reserved bits clear. One of them refers to memory: IA32_DS_AREA. The control area written there and
-        // its buffers live until the old value is restored
+        // leaves reserved bits clear. Two of them refer to memory: IA32_DS_AREA and IA32_PEBS_BASE. The control area
+        // written there and its buffers live until the old value is restored
         unsafe {
             asm!("wrmsr", in("ecx") msr.address(), in("eax") low, in("edx") high,
                  options(nostack, preserves_flags));
@@ -118,11 +118,11 @@ impl Cpu for Processor {
         }
     }
 
-    fn save_area(&self, word: u8) -> u64 {
+    fn save_area(&self, word: u16) -> u64 {
         control_area::word(word).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    fn set_save_area(&self, word: u8, value: u64) {
+    fn set_save_area(&self, word: u16, value: u64) {
         if let Some(word) = control_area::word(word) {
             word.store(value, Ordering::Relaxed);
         }

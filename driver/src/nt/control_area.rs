@@ -9,12 +9,14 @@ use alloc::boxed::Box;
 
 use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
-use interrupt_path::control_area::area_of;
+use interrupt_path::control_area::{AreaOwner, area_of};
 use pmu::debug_store::MOST_SAVE_AREA_WORDS;
+use pmu::debug_store::architectural::BUFFER_PAGE;
 use pmu::{ProcessorIndex, try_vec};
 use wdk_sys::ntddk::RtlGetVersion;
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
 
+use super::contiguous;
 use super::irp::check;
 use super::processors::Pinned;
 use super::routine;
@@ -78,17 +80,26 @@ pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlA
             made = Err(refused(STATUS_NOT_SUPPORTED));
             return;
         };
-        let words = match by {
-            AreaAllocator::Kernel => ask_kernel(processor, true),
-            AreaAllocator::Driver => zeros().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES)),
+        let short = || refused(STATUS_INSUFFICIENT_RESOURCES);
+        let found = match by {
+            AreaAllocator::Kernel => {
+                ask_kernel(processor, true).map(|words| (words, layout.size(), AreaOwner::Kernel, None))
+            }
+            AreaAllocator::Driver => {
+                zeros().map(|words| (words, OWN_WORDS * 8, AreaOwner::Pool, None)).ok_or_else(short)
+            }
+            AreaAllocator::Contiguous(pages) => {
+                contiguous::allocate(pages).ok_or_else(short).map(|(words, physical)| {
+                    (words, usize::from(pages) * BUFFER_PAGE as usize, AreaOwner::Contiguous, Some(physical))
+                })
+            }
         };
-        made = words.map(|words| {
-            let size = if by == AreaAllocator::Kernel { layout.size() } else { OWN_WORDS * 8 };
-            #[expect(clippy::cast_possible_truncation, reason = "328 bytes at most")]
+        made = found.map(|(words, size, owner, physical)| {
+            #[expect(clippy::cast_possible_truncation, reason = "at most 65,535 pages")]
             let size = size as u32;
             // SAFETY: the area has this size; `free` frees it only after it has taken it
-            unsafe { place.give(words, size / 8, by == AreaAllocator::Kernel) };
-            ControlArea { address: words.expose_provenance() as u64, size }
+            unsafe { place.give(words, size / 8, owner) };
+            ControlArea { address: words.expose_provenance() as u64, size, physical }
         });
     });
     made
@@ -109,11 +120,20 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
     if words.is_null() {
         return Err(STATUS_INVALID_PARAMETER);
     }
-    if !place.is_of_kernel() {
-        let words = core::ptr::slice_from_raw_parts_mut(words, OWN_WORDS);
-        // SAFETY: `zeros` allocated exactly these words, and they are freed once
-        drop(unsafe { Box::from_raw(words) });
-        return Ok(());
+    match place.owner() {
+        AreaOwner::Kernel => {}
+        AreaOwner::Pool => {
+            let words = core::ptr::slice_from_raw_parts_mut(words, OWN_WORDS);
+            // SAFETY: `zeros` allocated exactly these words, and they are freed once
+            drop(unsafe { Box::from_raw(words) });
+            return Ok(());
+        }
+        AreaOwner::Contiguous => {
+            // SAFETY: allocated as contiguous memory, and taken, so that it is freed once; by this function's contract no
+            // processor writes to it
+            unsafe { contiguous::free(words) };
+            return Ok(());
+        }
     }
     let mut freed = Err(STATUS_INSUFFICIENT_RESOURCES);
     worker.run(&mut || {
@@ -121,7 +141,7 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
     });
     if freed.is_err() {
         // SAFETY: taken above, and the kernel has not freed it
-        unsafe { place.give(words, length, true) };
+        unsafe { place.give(words, length, AreaOwner::Kernel) };
     }
     freed
 }

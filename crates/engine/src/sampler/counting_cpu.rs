@@ -59,9 +59,9 @@ impl Cpu for CountingCpu {
         false
     }
 
-    fn save_area(&self, _: u8) -> u64 {
+    fn save_area(&self, _: u16) -> u64 {
         0
     }
 
-    fn set_save_area(&self, _: u8, _: u64) {}
+    fn set_save_area(&self, _: u16, _: u64) {}
 }

@@ -1,4 +1,5 @@
 //! Debug Store of one processor: the buffers that the processor writes, and the way of the records to the subscribers.
+//! Architectural PEBS, which needs no Debug Store, has its buffer in the control area.
 //!
 //! Only that processor accesses it, at PROFILE_LEVEL. Both the processor and this code write the buffers. A record is
 //! data from the hardware: it is never used as an index or an address without a check.
@@ -7,15 +8,18 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::Buffer;
-use debug_store::pebs::{Format, PebsRecord};
+use debug_store::pebs::{Format, Part, PebsRecord};
 use pmu::Cpu;
-use pmu::debug_store::{self as registers, Modes, Numbering, SavedDebugStore};
+use pmu::debug_store::architectural::{self, BUFFER_PAGE, RecordBuffer};
+use pmu::debug_store::{self as registers, Modes, Numbering, Place, SavedDebugStore};
 use pmu::state::{self, CounterSet};
 use protocol::MAX_BATCH;
 use x86_defs::intel::debug_store::area::word;
 use x86_defs::intel::debug_store::bts::{BtsFlags, BtsRecord};
 
 use super::subscriptions::Subscriber;
+use crate::areas::buffer_at;
+use crate::platform::ControlArea;
 
 /// Words that the processor writes.
 type Words = Vec<AtomicU64>;
@@ -44,19 +48,28 @@ pub const fn most_before(format: Format) -> u32 {
     }
 }
 
+/// Returns the power of two of the pages that a buffer of architectural PEBS has for so many records before an
+/// interrupt.
+pub const fn buffer_pages_log2(before: u32) -> u8 {
+    let bytes = (before + SPARE_RECORDS) * Format::Architectural.least_size() as u32;
+    (bytes.div_ceil(BUFFER_PAGE).next_power_of_two().trailing_zeros() & 0xF) as u8
+}
+
 /// Debug Store buffers of one processor, and the state of its registers.
 #[derive(Debug)]
 pub struct DsBuffers {
     branches: Option<Branches>,
     precise: Option<Precise>,
-    /// Address of the save area.
-    area: u64,
+    /// Where the processor writes.
+    place: Place,
     /// Registers as they were found, since the first installation.
     saved: Option<SavedDebugStore>,
     /// The registers are in use by the driver.
     installed: bool,
     /// Precise records fetched so far.
     fetched: u64,
+    /// Precise records that the last look found.
+    waiting: usize,
     /// A fetch found the buffer of precise records full.
     was_full: bool,
 }
@@ -75,6 +88,7 @@ struct Branches {
 
 #[derive(Debug)]
 struct Precise {
+    /// The buffer, unless it is in the control area.
     words: Words,
     /// Records before an interrupt.
     before: u32,
@@ -105,7 +119,16 @@ pub struct FetchedRecord {
 impl DsBuffers {
     /// Makes a Debug Store without branches, precise records or a save area.
     pub fn new() -> Self {
-        Self { branches: None, precise: None, area: 0, saved: None, installed: false, fetched: 0, was_full: false }
+        Self {
+            branches: None,
+            precise: None,
+            place: Place { area: None, buffer: None },
+            saved: None,
+            installed: false,
+            fetched: 0,
+            waiting: 0,
+            was_full: false,
+        }
     }
 
     /// Adds branches of these modes for a subscriber, with an interrupt after `before` branches. Returns `None` if
@@ -122,6 +145,7 @@ impl DsBuffers {
         let format = numbering.format;
         let words = match format {
             Format::Core2 => state::allocate(PAGE_PARTS, PAGE_WORDS)?,
+            Format::Architectural => Words::new(),
             _ => state::allocate(before + SPARE_RECORDS, format.least_words())?,
         };
         let before = before.min(most_before(format));
@@ -129,15 +153,27 @@ impl DsBuffers {
         Some(Self { precise: Some(precise), ..self })
     }
 
-    /// Sets the address of the save area.
-    pub const fn set_area(&mut self, address: u64) {
-        self.area = address;
+    /// Sets the control area.
+    pub fn set_area(&mut self, area: ControlArea) {
+        let architectural = self.precise.as_ref().filter(|precise| precise.numbering.format.is_architectural());
+        let buffer = architectural.and_then(|precise| {
+            let bytes = precise.before * (Format::Architectural.least_size() as u64 & 0xFF) as u32;
+            let address = buffer_at(area.physical?);
+            Some(RecordBuffer { address, pages_log2: buffer_pages_log2(precise.before), threshold: bytes })
+        });
+        let uses_store = self.branches.is_some() || buffer.is_none();
+        self.place = Place { area: uses_store.then_some(area.address), buffer };
+    }
+
+    /// Returns where the processor writes.
+    pub const fn place(&self) -> Place {
+        self.place
     }
 
     /// Takes the registers, and starts the recording of branches; after a wake the caller [starts it](Self::trace). No
     /// counter records precisely yet.
     pub fn install(&mut self, cpu: &impl Cpu) {
-        if let Some(precise) = &self.precise {
+        if let Some(precise) = self.precise.as_ref().filter(|_| self.place.buffer.is_none()) {
             put(
                 cpu,
                 word::PEBS_BUFFER_BASE,
@@ -151,9 +187,9 @@ impl DsBuffers {
         }
         self.installed = true;
         if let Some(saved) = self.saved {
-            return registers::take_again(cpu, self.area, saved, self.branches.is_some());
+            return registers::take_again(cpu, self.place, saved, self.branches.is_some());
         }
-        self.saved = Some(registers::take(cpu, self.area));
+        self.saved = Some(registers::take(cpu, self.place));
         self.trace(cpu);
     }
 
@@ -163,10 +199,13 @@ impl DsBuffers {
             return;
         }
         self.freeze_branches(cpu);
-        if let Some(precise) = &mut self.precise {
+        let counters = self.precise.as_ref().map_or(CounterSet::NONE, |precise| precise.counters);
+        if self.place.buffer.is_some() {
+            self.stop_precise(cpu, counters);
+        } else if let Some(precise) = &mut self.precise {
             precise.counters = CounterSet::NONE;
         }
-        registers::release(cpu, self.area, self.saved.unwrap_or_default(), self.precise.is_some());
+        registers::release(cpu, self.place, self.saved.unwrap_or_default(), self.precise.is_some());
         for word in word::BTS_BUFFER_BASE..=word::PEBS_INTERRUPT_THRESHOLD {
             cpu.set_save_area(word, 0);
         }
@@ -227,16 +266,26 @@ impl DsBuffers {
             precise.counters = precise.counters.or(counters);
             precise.latency = precise.latency.without(counters).or(latency);
             let (numbering, all, latency) = (precise.numbering, precise.counters, precise.latency);
+            if self.place.buffer.is_some() {
+                // No counter is loaded with zero, so that these are configured.
+                counters.iter().for_each(|counter| cpu.set_save_area(numbering.reset_word(counter), 0));
+                return self.set_initial(cpu, initial);
+            }
             self.set_initial(cpu, initial);
             registers::enable_pebs(cpu, numbering, all, latency);
         }
     }
 
-    /// Stores the value with which each counter that records is loaded after its next record.
+    /// Stores the value with which each counter that records is loaded after its next record. With architectural PEBS
+    /// that is in a register of the counter, which is written if the value is another.
     pub fn set_initial(&self, cpu: &impl Cpu, initial: impl Fn(u8) -> u64) {
         let Some(precise) = self.precise.as_ref().filter(|_| self.installed) else { return };
         for counter in precise.counters.iter() {
-            cpu.set_save_area(precise.numbering.reset_word(counter), initial(counter));
+            let (word, initial) = (precise.numbering.reset_word(counter), initial(counter));
+            if self.place.buffer.is_some() && cpu.save_area(word) != initial {
+                architectural::configure(cpu, precise.numbering, counter, Some(initial));
+            }
+            cpu.set_save_area(word, initial);
         }
     }
 
@@ -244,18 +293,32 @@ impl DsBuffers {
     pub fn stop_precise(&mut self, cpu: &impl Cpu, counters: CounterSet) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.without(counters);
-            if registers::is_at(cpu, self.area) {
+            if !registers::records_to(cpu, self.place) {
+                return;
+            }
+            if self.place.buffer.is_some() {
+                counters.iter().for_each(|counter| architectural::configure(cpu, precise.numbering, counter, None));
+            } else {
                 registers::enable_pebs(cpu, precise.numbering, precise.counters, precise.latency);
             }
         }
     }
 
-    /// Returns whether a buffer has reached its threshold.
-    pub fn is_due(&self, cpu: &impl Cpu) -> bool {
+    /// Looks at the buffers: returns whether one has reached its threshold.
+    pub fn is_due(&mut self, cpu: &impl Cpu) -> bool {
+        if !self.installed {
+            return false;
+        }
         let watermark_hit = |index, threshold| cpu.save_area(index) >= cpu.save_area(threshold);
-        self.installed
-            && ((self.branches.is_some() && watermark_hit(word::BTS_INDEX, word::BTS_INTERRUPT_THRESHOLD))
-                || (self.precise.is_some() && watermark_hit(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD)))
+        let precise_due = self.precise.as_ref().is_some_and(|precise| {
+            let (bytes, is_full) = precise.waiting(cpu, self.place.buffer);
+            self.waiting = bytes / precise.numbering.format.least_size().max(1);
+            match self.place.buffer {
+                Some(_) => is_full || self.waiting >= precise.before as usize,
+                None => watermark_hit(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD),
+            }
+        });
+        precise_due || self.branches.is_some() && watermark_hit(word::BTS_INDEX, word::BTS_INTERRUPT_THRESHOLD)
     }
 
     /// Returns the counters that record precisely, if a fetch since the last call found their buffer full.
@@ -265,37 +328,48 @@ impl DsBuffers {
         counters.unwrap_or_default()
     }
 
-    /// Returns the number of precise records that the processor has written: its PebsIndex, summed over all buffers.
-    pub fn written(&self, cpu: &impl Cpu) -> u64 {
-        let waiting = self.precise.as_ref().map_or(0, |precise| precise.waiting(cpu));
-        self.fetched.wrapping_add(waiting as u64)
+    /// Returns the number of precise records that the processor had written at the last look or fetch: its PebsIndex,
+    /// summed over all buffers.
+    pub const fn written(&self) -> u64 {
+        self.fetched.wrapping_add(self.waiting as u64)
     }
 
-    /// Returns whether one precise record is pending and caused the interrupt: then the interrupted thread made it.
-    pub fn is_attributed(&self, cpu: &impl Cpu) -> bool {
-        self.precise.as_ref().is_some_and(|precise| precise.before == 1 && precise.waiting(cpu) == 1)
+    /// Returns whether the last look found one precise record that caused the interrupt: then the interrupted thread
+    /// made it.
+    pub fn is_attributed(&self) -> bool {
+        self.precise.as_ref().is_some_and(|precise| precise.before == 1 && self.waiting == 1)
     }
 
     /// Passes each precise record to `each`, oldest first, and empties the buffer. Returns whether there were any. No
     /// counter that records may count in the meantime.
     pub fn fetch_precise(&mut self, cpu: &impl Cpu, mut each: impl FnMut(FetchedRecord)) -> bool {
         let (Some(precise), true) = (&self.precise, self.installed) else { return false };
-        let (numbering, length) = (precise.numbering, precise.numbering.format.least_size());
-        let count = precise.waiting(cpu);
-        for begin in (0..count).map(|number| number * length) {
-            let word = |offset: usize| precise.words.get((begin + offset) / 8).map_or(0, load);
-            let unreadable = PebsRecord { ip: 0, is_exact: false, counters: Some(0) };
-            let PebsRecord { ip, is_exact, counters } = numbering.format.record(word).unwrap_or(unreadable);
+        let (numbering, buffer) = (precise.numbering, self.place.buffer);
+        let (bytes, is_full) = precise.waiting(cpu, buffer);
+        let mut begin = 0;
+        while begin < bytes {
+            let (part, size) = numbering.format.part(bytes - begin, |offset| precise.word(cpu, begin + offset));
+            begin = begin.saturating_add(size);
+            let PebsRecord { ip, is_exact, counters } = match part {
+                Part::Record(record) => record,
+                Part::Fragment => continue,
+                Part::Unreadable => PebsRecord { ip: 0, is_exact: false, counters: Some(0) },
+            };
             let (counters, is_certain) = precise.counters_of(counters);
             each(FetchedRecord { ip, is_exact, counters, is_certain, number: self.fetched, numbering });
             self.fetched = self.fetched.wrapping_add(1);
         }
-        cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
-        self.was_full |= count >= precise.room();
-        if count > 0 {
-            registers::acknowledge(cpu);
+        (self.waiting, self.was_full) = (0, self.was_full || is_full);
+        if buffer.is_none() {
+            cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
         }
-        count > 0
+        if let Some(buffer) = buffer.filter(|_| bytes > 0 || is_full) {
+            architectural::empty(cpu, buffer);
+        }
+        if bytes > 0 {
+            registers::acknowledge(cpu, numbering.format);
+        }
+        bytes > 0
     }
 
     /// Passes each branch to `each`, oldest first, and empties the buffer. Returns whether there were any. No
@@ -318,16 +392,27 @@ impl DsBuffers {
 }
 
 impl Precise {
+    /// Returns how many bytes of records wait, and whether the next record has no room.
     #[expect(clippy::inline_always, reason = "a call adds 80 bytes of stack to the deepest path of the handler")]
     #[inline(always)]
-    fn waiting(&self, cpu: &impl Cpu) -> usize {
-        written(cpu, word::PEBS_BUFFER_BASE, &self.words) / self.numbering.format.least_size().max(1)
+    fn waiting(&self, cpu: &impl Cpu, buffer: Option<RecordBuffer>) -> (usize, bool) {
+        let size = self.numbering.format.least_size().max(1);
+        if let Some(buffer) = buffer {
+            let written = architectural::written(cpu);
+            let (bytes, room) = (written.bytes as usize, buffer.bytes() as usize);
+            return (if bytes <= room { bytes } else { 0 }, written.is_full || bytes + size > room);
+        }
+        let records = written(cpu, word::PEBS_BUFFER_BASE, &self.words) / size;
+        (records * size, records >= size_of_val::<[AtomicU64]>(&self.words) / size)
     }
 
-    /// Returns the number of records that the buffer holds.
+    /// Returns the word at this offset of the buffer.
     #[inline]
-    fn room(&self) -> usize {
-        size_of_val::<[AtomicU64]>(&self.words) / self.numbering.format.least_size().max(1)
+    fn word(&self, cpu: &impl Cpu, offset: usize) -> u64 {
+        if self.numbering.format.is_architectural() {
+            return cpu.save_area((BUFFER_PAGE as usize + offset).div_euclid(8) as u16);
+        }
+        self.words.get(offset / 8).map_or(0, load)
     }
 
     /// Returns the counters to which a record with these bits belongs, and whether that is certain. If one counter
@@ -366,7 +451,7 @@ fn address(words: &Words) -> u64 {
 }
 
 /// Stores a buffer in the save area, from the word of its base on: base, index, maximum, threshold.
-fn put(cpu: &impl Cpu, base: u8, words: &Words, size: u64, before: u32) {
+fn put(cpu: &impl Cpu, base: u16, words: &Words, size: u64, before: u32) {
     let buffer = Buffer::whole(address(words), size_of_val::<[AtomicU64]>(words) as u64, size);
     let threshold = buffer.threshold(size, before.into());
     for (word, value) in (base..).zip([buffer.base, buffer.index, buffer.maximum, threshold]) {
@@ -375,7 +460,7 @@ fn put(cpu: &impl Cpu, base: u8, words: &Words, size: u64, before: u32) {
 }
 
 /// Returns the bytes that have been written to a buffer.
-fn written(cpu: &impl Cpu, base: u8, words: &Words) -> usize {
+fn written(cpu: &impl Cpu, base: u16, words: &Words) -> usize {
     let buffer = Buffer {
         base: address(words),
         index: cpu.save_area(base.wrapping_add(1)),

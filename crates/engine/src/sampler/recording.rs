@@ -99,13 +99,12 @@ impl Sampler {
     ) -> bool {
         let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
             let mut drain = self.drain_context(current.index(), per_cpu, time);
-            if let Some(Interrupted { process, thread, .. }) =
-                interrupted.filter(|_| ds_buffers.is_attributed(current.cpu()))
-            {
+            let is_due = ds_buffers.is_due(current.cpu());
+            if let Some(Interrupted { process, thread, .. }) = interrupted.filter(|_| ds_buffers.is_attributed()) {
                 drain.thread = (*process, *thread);
             }
-            let fetched = ds_buffers.is_due(current.cpu()) && drain.all(current, ds_buffers);
-            per_cpu.set_pebs_sequence(ds_buffers.written(current.cpu()), fetched);
+            let fetched = is_due && drain.all(current, ds_buffers);
+            per_cpu.set_pebs_sequence(ds_buffers.written(), fetched);
             drain.watermark_hit
         });
         watermark_hit.unwrap_or(false)

@@ -117,11 +117,11 @@ impl Cpu for MemoryCpu {
         false
     }
 
-    fn save_area(&self, _word: u8) -> u64 {
+    fn save_area(&self, _word: u16) -> u64 {
         0
     }
 
-    fn set_save_area(&self, _word: u8, _value: u64) {}
+    fn set_save_area(&self, _word: u16, _value: u64) {}
 }
 
 impl GuardedCpu for MemoryCpu {

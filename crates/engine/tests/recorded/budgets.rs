@@ -17,7 +17,9 @@ fn since(machine: &simulation::SimMachine, before: model::Accesses) -> (u64, u64
 
 /// Freezing and unfreezing the counters (2 W), clearing the buffer status (1 W), and the cost of an interrupt without
 /// an overflow (2 R, 3 W). Freezing reads the global control register as well (1 R): its write would remove the traces
-/// of another program that changed the register.
+/// of another program that changed the register. With architectural PEBS the index of the buffer is a register: it is
+/// read before the counters are frozen and after it, and written once (2 R, 1 W). Linux reads it once and writes it
+/// once, and freezes its counters first in every interrupt (arch/x86/events/intel/ds.c, `intel_pmu_drain_arch_pebs`).
 #[test]
 fn an_interrupt_of_precise_records_takes_a_read_and_three_writes_more_than_one_without_overflow() {
     for (name, format, _) in FORMATS {
@@ -31,7 +33,8 @@ fn an_interrupt_of_precise_records_takes_a_read_and_three_writes_more_than_one_w
             }
             let before = machine.processor(0).model().accesses();
             run(&machine, &engine, 0, 1, TO_RECORD);
-            assert_eq!(since(&machine, before), (3, 6, 0), "{name} {format} {batch}");
+            let accesses = if format == 15 { (5, 7, 0) } else { (3, 6, 0) };
+            assert_eq!(since(&machine, before), accesses, "{name} {format} {batch}");
         }
     }
 }
@@ -46,7 +49,8 @@ fn an_interrupt_that_finds_a_full_buffer_reads_each_precise_counter() {
         started(client, &mut engine, &header(1), &[precise(INSTRUCTIONS, INTERVAL)]);
         let before = machine.processor(0).model().accesses();
         run(&machine, &engine, 0, 1, 500 * TO_RECORD);
-        assert_eq!(since(&machine, before), (3, 6, 1), "{name} {format}");
+        let accesses = if format == 15 { (5, 7, 1) } else { (3, 6, 1) };
+        assert_eq!(since(&machine, before), accesses, "{name} {format}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{InterruptMode, Mode};
+use model::{Fragments, InterruptMode, Mode};
 use proptest::prelude::*;
 use protocol::{BRANCHES, CountRecord, PreciseSample, Record, modes};
 use simulation::{Client, SimMachine};
@@ -141,8 +141,14 @@ fn is_exact(machine: &SimMachine, count: &CountRecord, begun: &Counted) -> bool 
     count.count == machine.counted(count.processor, count.counter) - before
 }
 
-fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<Step>) -> Result<(), TestCaseError> {
+fn check(
+    (name, format, _): (&str, u8, bool),
+    mode: InterruptMode,
+    fragments: Fragments,
+    steps: Vec<Step>,
+) -> Result<(), TestCaseError> {
     let machine = machine(name, format, PROCESSORS).with_interrupt_mode(mode);
+    machine.all().for_each(|cpu| cpu.model().set_fragments(fragments));
     let mut engine = engine(&machine);
     let observer = Client::open(&mut engine, 1, 1);
     let mut told = Told::default();
@@ -246,9 +252,20 @@ proptest! {
     fn it_adds_up_through_interrupts_stops_kills_throttling_and_sleep(
         format in prop::sample::select(FORMATS.to_vec()),
         mode in prop::sample::select(InterruptMode::ALL.to_vec()),
+        fragments in prop::sample::select(vec![Fragments::None, Fragments::ByTurns]),
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        check(format, mode, steps)?;
+        check(format, mode, fragments, steps)?;
+    }
+
+    /// The property above takes one format in eight.
+    #[test]
+    fn it_adds_up_with_architectural_pebs(
+        mode in prop::sample::select(InterruptMode::ALL.to_vec()),
+        fragments in prop::sample::select(vec![Fragments::None, Fragments::ByTurns]),
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        check(FORMATS[7], mode, fragments, steps)?;
     }
 }
 

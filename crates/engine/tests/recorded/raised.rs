@@ -3,6 +3,8 @@
 /// The mode of every machine here.
 const MODE: model::InterruptMode = model::InterruptMode::RaisedOnUnmask;
 
+#[path = "architectural.rs"]
+mod architectural;
 #[path = "areas.rs"]
 mod areas;
 #[path = "branches.rs"]

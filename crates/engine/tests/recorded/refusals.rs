@@ -103,7 +103,7 @@ fn unsafe_foreign_or_missing_debug_stores_are_refused_with_their_reason() {
 
 #[test]
 fn processors_without_a_debug_store_report_the_missing_feature() {
-    let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
+    let trace = branches(modes::BOTH);
     for (name, event, cause, detail) in [
         ("amd-legacy", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
         ("zen-1800x", precise(2, INTERVAL), ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
@@ -115,12 +115,6 @@ fn processors_without_a_debug_store_report_the_missing_feature() {
             trace,
             ErrorCode::NoDebugStore,
             [MissingFeature::NoDebugStore.numbers().0.into(), 0],
-        ),
-        (
-            "panther-lake-355",
-            record,
-            ErrorCode::NoDebugStore,
-            [MissingFeature::UnknownFormat(15).numbers().0.into(), 15],
         ),
         (
             "core2-e5200",

@@ -8,9 +8,9 @@ use protocol::{
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
-/// An identity for each PEBS format, and whether records hold the exact instruction. From format 4 on fixed counter 0
+/// An identity for each PEBS format, 15 for architectural PEBS, and whether records hold the exact instruction. From format 4 on fixed counter 0
 /// records instructions.
-pub const FORMATS: [(&str, u8, bool); 7] = [
+pub const FORMATS: [(&str, u8, bool); 8] = [
     ("core2-e5200", 0, false),
     ("nehalem-920", 1, false),
     ("haswell-4710mq", 2, true),
@@ -18,10 +18,16 @@ pub const FORMATS: [(&str, u8, bool); 7] = [
     ("alder-lake-12900k", 4, true),
     ("alder-lake-12900k", 5, true),
     ("arrow-lake-245k", 6, true),
+    ("panther-lake-355", 15, true),
 ];
 
 /// IA32_DEBUGCTL, IA32_PEBS_ENABLE, IA32_DS_AREA.
 pub const REGISTERS: [u32; 3] = [0x1D9, 0x3F1, 0x600];
+
+/// IA32_PEBS_BASE, IA32_PEBS_INDEX, and IA32_PMC_GP0_CFG_C and IA32_PMC_FX0_CFG_C of architectural PEBS.
+pub const BASE: u32 = 0x3F4;
+pub const INDEX: u32 = 0x3F5;
+const CONFIGS: [u32; 11] = [0x1903, 0x1907, 0x190B, 0x190F, 0x1913, 0x1917, 0x191B, 0x191F, 0x1923, 0x1927, 0x1983];
 
 /// InstructionRetired.
 pub const INSTRUCTIONS: u64 = 0x1A;
@@ -148,10 +154,19 @@ pub fn counted(machine: &SimMachine, processor: u32, counter: u32) -> u64 {
     machine.counted(processor, counter)
 }
 
-/// Returns the three registers, as far as the processor has them.
+/// Returns a register, if the processor has it.
+pub fn register(machine: &SimMachine, processor: u32, register: u32) -> Option<u64> {
+    machine.processor(processor).model().uncounted(|model| model.rdmsr(register).ok())
+}
+
+/// Returns the three registers, as far as the processor has them. With architectural PEBS, the second is what the bits
+/// of its registers are together.
 pub fn registers(machine: &SimMachine, processor: u32) -> [Option<u64>; 3] {
-    let cpu = machine.processor(processor);
-    REGISTERS.map(|register| cpu.model().uncounted(|model| model.rdmsr(register).ok()))
+    let [control, pebs, area] = REGISTERS.map(|number| register(machine, processor, number));
+    let of_architectural = [BASE, INDEX].into_iter().chain(CONFIGS);
+    let together =
+        of_architectural.filter_map(|number| register(machine, processor, number)).reduce(|all, one| all | one);
+    [control, pebs.or(together), area]
 }
 
 pub fn set_register(machine: &SimMachine, processor: u32, register: u32, value: u64) {

@@ -1,6 +1,6 @@
 //! Texts for [`MissingFeature`]: features of the Debug Store that a processor does not have.
 
-use pmu::debug_store::{ARCHITECTURAL_PEBS, MissingFeature};
+use pmu::debug_store::MissingFeature;
 
 /// Returns why branches or precise records are not supported. `detail` is that of the refusal. All lines except the
 /// first are indented.
@@ -25,10 +25,6 @@ pub fn sentence(number: u32, detail: u64) -> String {
         Some(MissingFeature::NoModes) => {
             "the processor cannot omit the branches of one mode\n  \
              (CPUID.1:ECX[4], DS-CPL)"
-        }
-        Some(MissingFeature::UnknownFormat(ARCHITECTURAL_PEBS)) => {
-            "the processor has architectural PEBS (CPUID leaf 23H),\n  \
-             which this driver does not know"
         }
         Some(MissingFeature::UnknownFormat(format)) => {
             return format!("its precise records have format {format}, which this driver does not know");
@@ -58,16 +54,8 @@ mod tests {
         for number in numbers.clone() {
             let twins = |other: &u32| sentence(*other, 9) == sentence(number, 9);
             assert_eq!(numbers.clone().filter(twins).count(), 1, "{number}");
-            let shown = [9, ARCHITECTURAL_PEBS].map(|format| format!("  because: {}", sentence(number, format.into())));
-            assert!(shown.iter().flat_map(|shown| shown.lines()).all(|line| line.len() <= 80), "{shown:?}");
+            let shown = format!("  because: {}", sentence(number, 15));
+            assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
         }
-    }
-
-    #[test]
-    fn architectural_pebs_is_named() {
-        let [number, known] = [MissingFeature::UnknownFormat(6), MissingFeature::UnknownFormat(ARCHITECTURAL_PEBS)]
-            .map(MissingFeature::numbers)
-            .map(|(number, format)| (number, sentence(number, format.into())));
-        assert!(number.1.contains("format 6") && known.1.contains("architectural PEBS"), "{number:?}, {known:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Hal;
 use crate::current_cpu::ProcessorIndex;
-use crate::debug_store::{self, Modes, Numbering};
+use crate::debug_store::{self, Modes, Numbering, Place};
 use crate::extra::{ExtraRegister, Selector};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu, Phase, RegisterGroup};
 use crate::interface::{Interface, ProfileInterface};
@@ -12,8 +12,8 @@ use crate::state::{CounterSet, CounterState, PerCpuPmu};
 /// What a processor records by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriedRecording {
-    /// Anything, to the save area at this address.
-    Area(u64),
+    /// Anything, to this place.
+    Place(Place),
     /// Branches in these modes.
     Branches(Modes),
     /// The overflows of these counters.
@@ -118,8 +118,8 @@ impl<E> Hal<E> {
         self.whole_interface_with(cpu_counters.pmu).try_event(&first, cpu_counters, counter, state)
     }
 
-    /// Tries on the current processor, which is `processor`, what lets it record: the address of the save area, the
-    /// modes of branches, and `precise` counters, which stand still. Restores the registers.
+    /// Tries on the current processor, which is `processor`, what lets it record: where it writes, the modes of
+    /// branches, and `precise` counters, which stand still. Restores the registers.
     ///
     /// # Errors
     /// The fault, or the value that a register does not keep.
@@ -134,7 +134,7 @@ impl<E> Hal<E> {
     ) -> Result<(), Fault> {
         let first = FirstAccess::new(cpu, Phase::Write);
         match recorded {
-            TriedRecording::Area(address) => debug_store::try_area(&first, address),
+            TriedRecording::Place(place) => debug_store::try_place(&first, place),
             TriedRecording::Branches(modes) => debug_store::try_trace(&first, modes),
             TriedRecording::Precise(numbering, counters) => {
                 let latency = match self.interface_of(processor) {

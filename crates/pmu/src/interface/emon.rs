@@ -41,7 +41,7 @@ use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{Active, CounterRegisters, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
-pub use capabilities::{PmuCapabilities, Recorders, has_architectural_pebs, hides_counters};
+pub use capabilities::{MAX_GENERAL, PmuCapabilities, Recorders, architectural_recorders, hides_counters};
 pub use microarchitecture::Microarchitecture;
 pub use perf_metrics::UnitCounts;
 pub(crate) use perf_metrics::is_metric;

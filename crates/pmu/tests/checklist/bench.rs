@@ -147,11 +147,11 @@ impl Cpu for Bench {
         self.machine.processor(0).user_rdpmc()
     }
 
-    fn save_area(&self, word: u8) -> u64 {
+    fn save_area(&self, word: u16) -> u64 {
         self.machine.processor(0).save_area(word)
     }
 
-    fn set_save_area(&self, word: u8, value: u64) {
+    fn set_save_area(&self, word: u16, value: u64) {
         self.machine.processor(0).set_save_area(word, value);
     }
 }

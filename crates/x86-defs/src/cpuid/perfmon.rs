@@ -88,7 +88,8 @@ pub struct Leaf23Eax {
     _events: bool,
     /// Subleaf 4: the capabilities of architectural PEBS.
     pub pebs_capabilities: bool,
-    /// Subleaf 5: the counters of architectural PEBS.
+    /// Subleaf 5: the bitmaps of the counters of architectural PEBS: general-purpose ones (EAX), those of them with
+    /// precise distribution (EBX), fixed-function ones (ECX), those of them with precise distribution (EDX).
     pub pebs_counters: bool,
     #[bits(26)]
     _other: u32,

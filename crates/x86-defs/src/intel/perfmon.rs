@@ -162,8 +162,11 @@ pub struct GlobalStatus {
     pub fixed: u16,
     /// OVF_PERF_METRICS.
     pub perf_metrics: bool,
-    #[bits(6)]
+    #[bits(5)]
     _reserved: u8,
+    /// The PEBS index of architectural PEBS reached its threshold (Linux, arch/x86/include/asm/perf_event.h,
+    /// `GLOBAL_STATUS_ARCH_PEBS_THRESHOLD`).
+    pub pebs_threshold: bool,
     /// Trace_ToPA_PMI: Intel Processor Trace filled an output region.
     pub trace_topa_pmi: bool,
     #[bits(2)]
@@ -176,7 +179,7 @@ pub struct GlobalStatus {
     pub asci: bool,
     /// Ovf_Uncore: an uncore counter overflowed.
     pub ovf_uncore: bool,
-    /// OvfBuf: the PEBS index reached its threshold.
+    /// OvfBuf: the PEBS index of the Debug Store reached its threshold.
     pub ovf_buf: bool,
     /// CondChgd: the status changed.
     pub cond_chgd: bool,

@@ -67,7 +67,7 @@ pub struct DebugStore {
     pub area: u64,
     /// `IA32_DEBUGCTL`.
     pub debugctl: u64,
-    /// `IA32_PEBS_ENABLE`.
+    /// `IA32_PEBS_ENABLE`; with architectural PEBS, `IA32_PEBS_INDEX`.
     pub pebs_enable: u64,
 }
 

@@ -6,6 +6,8 @@
 
 #![expect(unsafe_code, reason = "accesses memory by its address")]
 
+pub mod contiguous;
+
 use model::Memory;
 use std::{
     ptr,
@@ -27,6 +29,10 @@ impl Memory for ProcessMemory {
 
     fn write(&self, address: u64, value: u64) -> bool {
         word(address).map(|word| word.store(value, Ordering::Release)).is_some()
+    }
+
+    fn linear(&self, physical: u64) -> Option<u64> {
+        contiguous::linear(physical)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the memory of this process.
 
-use host_memory::ProcessMemory;
+use host_memory::{ProcessMemory, contiguous};
 use model::Memory;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +14,22 @@ fn a_word_is_read_and_written_at_its_address() {
     assert_eq!(words.each_ref().map(|word| ProcessMemory.read(address(word))), [Some(7), Some(8), Some(9)]);
     assert!(ProcessMemory.write(address(&words[1]), u64::MAX));
     assert_eq!(words.map(|word| word.load(Ordering::Relaxed)), [7, u64::MAX, 9]);
+}
+
+#[test]
+fn a_piece_has_a_physical_address_of_its_own_until_it_is_removed() {
+    let words = [AtomicU64::new(7), AtomicU64::new(8)];
+    let (linear, other) = (address(&words[0]), 0x7000);
+    let physical = contiguous::add(linear, 16);
+    let of_other = contiguous::add(other, 16);
+    assert_eq!(
+        [0, 15, 16].map(|offset| ProcessMemory.linear(physical + offset)),
+        [Some(linear), Some(linear + 15), None]
+    );
+    assert_eq!([linear + 8, other, linear + 16].map(contiguous::physical), [Some(physical + 8), Some(of_other), None]);
+    contiguous::remove(physical);
+    assert_eq!((ProcessMemory.linear(physical), contiguous::physical(linear)), (None, None));
+    assert_ne!(contiguous::add(linear, 16), physical);
 }
 
 #[test]

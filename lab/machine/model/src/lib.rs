@@ -68,7 +68,7 @@ mod select;
 mod writable;
 
 pub use counter::CounterId;
-pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};
+pub use debug_store::{Branch, Fragments, INSTRUCTION_LENGTH, Memory, Stored};
 pub use fault::{FaultingAccess, GeneralProtection, Quirk};
 pub use interrupt_mode::InterruptMode;
 pub use kernel_timer::{DEFAULT_RESOLUTION, FINEST_RESOLUTION, TimerMode, next_due};

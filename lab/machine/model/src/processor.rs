@@ -9,7 +9,7 @@ use crate::{
     architectural,
     countable::Countable,
     counter::CounterId,
-    debug_store::{DebugStore, Memory, Stored},
+    debug_store::{DebugStore, Fragments, Memory, Stored},
     extra::ExtraRegisters,
     fault::{FaultingAccess, GeneralProtection, Quirk},
     identity,
@@ -127,6 +127,11 @@ impl Processor {
     /// Sets the revision of the microcode, which otherwise is newer than every known update.
     pub fn set_microcode(&mut self, revision: u32) {
         self.debug_store.set_microcode(revision);
+    }
+
+    /// Sets how records of architectural PEBS are written, if the processor has it.
+    pub fn set_fragments(&mut self, fragments: Fragments) {
+        self.debug_store.set_fragments(fragments);
     }
 
     /// Maps the memory of the Debug Store. Before this call, no memory is mapped.

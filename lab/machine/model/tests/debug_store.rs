@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::common::{EN, INT, Leaf, OS, USR, amd_v2, cpuid, entries, version};
 use debug_store::Buffer;
-use debug_store::pebs::{Format, PebsRecord};
+use debug_store::pebs::{Format, Part, PebsRecord};
 use model::{Branch, CounterId, GeneralProtection, INSTRUCTION_LENGTH, Memory, Mode, Processor, Stored};
 use proptest::prelude::*;
 
@@ -190,6 +190,10 @@ impl Memory for Words {
 
     fn write(&self, address: u64, value: u64) -> bool {
         self.0.lock().unwrap().get_mut(&address).map(|word| *word = value).is_some()
+    }
+
+    fn linear(&self, _: u64) -> Option<u64> {
+        None
     }
 }
 
@@ -465,11 +469,11 @@ fn the_product_reads_the_records_of_the_model() {
         let size = format.least_size();
         assert_eq!(written, 3 * size, "{format:?}");
         for (place, first) in (0..).zip((0..written).step_by(size)) {
-            let record = format.record(|offset| words.get(PEBS + (first + offset) as u64));
+            let record = format.part(written - first, |offset| words.get(PEBS + (first + offset) as u64));
             let is_exact = number >= 2;
             let ip = IP + place + if is_exact { 0 } else { INSTRUCTION_LENGTH };
             let counters = (number >= 1).then_some(1);
-            assert_eq!(record, Some(PebsRecord { ip, is_exact, counters }), "{format:?}");
+            assert_eq!(record, (Part::Record(PebsRecord { ip, is_exact, counters }), size), "{format:?}");
         }
     }
 }
@@ -482,7 +486,7 @@ fn the_product_rejects_an_adaptive_record_with_groups() {
     processor.wrmsr(DATA_CFG, 1).unwrap();
     processor.run(Mode::User, &|_| 2);
     assert_eq!(words.index(0x20), PEBS + 64);
-    assert_eq!(Format::Adaptive.record(|offset| words.get(PEBS + offset as u64)), None);
+    assert_eq!(Format::Adaptive.part(64, |offset| words.get(PEBS + offset as u64)).0, Part::Unreadable);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod architectural_pebs;
 mod checklist;
 mod countable;
 mod debug_store;

@@ -25,6 +25,10 @@ const fn every_second(first: u32, count: u32, writable: u64) -> Registers {
     Registers { distance: 2, ..each(first, count, writable) }
 }
 
+const fn every_fourth(first: u32, count: u32, writable: u64) -> Registers {
+    Registers { distance: 4, ..each(first, count, writable) }
+}
+
 const fn one(address: u32, writable: u64) -> Registers {
     each(address, 1, writable)
 }
@@ -57,6 +61,9 @@ const ADDRESSES: &[(u32, u32)] = &[
 const ANY: u64 = u64::MAX;
 const WIDTH_40: u64 = 0xFF_FFFF_FFFF;
 const WIDTH_48: u64 = 0xFFFF_FFFF_FFFF;
+/// WR, FULL, EN and THRESH of IA32_PEBS_INDEX; RELOAD, the groups of leaf 0x23.4 and EN of CFG_C.
+const PEBS_INDEX: Registers = one(0x3F5, 0x7FF_FFF1_87FF_FFF0);
+const PEBS_CONFIG: u64 = 0xE006_0378_FFFF_FFFF;
 /// Single bits of a canonical address; the others need all of bits 63:47.
 const CANONICAL: u64 = 0x7FFF_FFFF_FFFF;
 
@@ -371,6 +378,10 @@ const TABLE: &[(&str, &[Registers])] = &[
             CAPABILITIES,
             debugctl(0x5FC7),
             DS_AREA,
+            one(0x3F4, 0x3FFF_FFFF_F00F),
+            PEBS_INDEX,
+            every_fourth(0x1903, 10, PEBS_CONFIG),
+            every_fourth(0x1983, 4, PEBS_CONFIG),
             each(0x1A6, 2, 0xFFF_FFFF_FFFF),
             one(0x3F6, 0xFFFF),
             one(0x3F7, 0x7F_FF1F),
@@ -395,6 +406,10 @@ const TABLE: &[(&str, &[Registers])] = &[
             CAPABILITIES,
             debugctl(0x5FC7),
             DS_AREA,
+            one(0x3F4, 0x3FFF_FFFF_F00F),
+            PEBS_INDEX,
+            every_fourth(0x1903, 10, PEBS_CONFIG),
+            every_fourth(0x1983, 4, PEBS_CONFIG),
             each(0x3E0, 4, 0x40FF_FFFF_0000_FFFF),
             one(0x3F6, 0xFFFF),
             one(0x3F7, 0x7F_FF1F),

@@ -26,9 +26,11 @@ pub struct ModelCpu {
     /// Whether each takes a unit of time, in which each event occurs once.
     is_steady: AtomicBool,
     /// The control area, with its maximum size.
-    area: Box<[AtomicU64; AREA_WORDS]>,
+    area: Box<ControlAreaWords>,
     /// Number of words of the control area that are allocated.
     area_words: AtomicUsize,
+    /// Physical address of the control area if it is contiguous, or 0.
+    area_physical: AtomicU64,
     /// The time-stamp counter, and by what each read advances it.
     time_stamp: AtomicU64,
     time_stamp_pace: AtomicU64,
@@ -78,8 +80,12 @@ const fn clear_by_others(number: u32) -> u64 {
 /// No guarded access has faulted.
 const NO_FAULT: u64 = u64::MAX;
 
-/// Words of the largest area: reset values of 32 general counters and of one fixed counter.
-const AREA_WORDS: usize = 41;
+/// Words of the largest area: a page, and 32 for a buffer of architectural PEBS.
+const AREA_WORDS: usize = 33 * host_memory::contiguous::PAGE / 8;
+
+/// Memory for the control area, which begins at a page.
+#[repr(align(4096))]
+struct ControlAreaWords([AtomicU64; AREA_WORDS]);
 
 impl ModelCpu {
     /// Wraps a processor.
@@ -93,8 +99,9 @@ impl ModelCpu {
             accesses: AtomicU64::new(0),
             holds_time: AtomicBool::new(false),
             is_steady: AtomicBool::new(false),
-            area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
+            area: Box::new(ControlAreaWords([const { AtomicU64::new(0) }; AREA_WORDS])),
             area_words: AtomicUsize::new(0),
+            area_physical: AtomicU64::new(0),
             time_stamp: AtomicU64::new(0),
             time_stamp_pace: AtomicU64::new(0),
             area_pace: AtomicU64::new(0),
@@ -258,8 +265,19 @@ impl ModelCpu {
     pub fn allocate_area(&self, words: usize) -> u64 {
         assert!(words <= AREA_WORDS);
         assert_eq!(self.area_words.swap(words, Ordering::Relaxed), 0, "allocated twice");
-        self.area.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        self.area.as_ptr().expose_provenance() as u64
+        self.area.0.iter().take(words).for_each(|word| word.store(0, Ordering::Relaxed));
+        self.area.0.as_ptr().expose_provenance() as u64
+    }
+
+    /// As [`allocate_area`](Self::allocate_area), of contiguous physical memory. Returns its physical address as well.
+    ///
+    /// # Panics
+    /// Panics as that does.
+    pub fn allocate_contiguous(&self, words: usize) -> (u64, u64) {
+        let linear = self.allocate_area(words);
+        let physical = host_memory::contiguous::add(linear, words as u64 * 8);
+        self.area_physical.store(physical, Ordering::Relaxed);
+        (linear, physical)
     }
 
     /// Frees the control area.
@@ -268,6 +286,7 @@ impl ModelCpu {
     /// Panics if the area is not allocated.
     pub fn free_area(&self) {
         assert_ne!(self.area_words.swap(0, Ordering::Relaxed), 0, "freed, but not allocated");
+        host_memory::contiguous::remove(self.area_physical.swap(0, Ordering::Relaxed));
     }
 
     /// Returns whether the control area is allocated.
@@ -279,10 +298,10 @@ impl ModelCpu {
     ///
     /// # Panics
     /// Panics if the area is shorter: the word is other memory.
-    fn area_word(&self, word: u8) -> Option<&AtomicU64> {
+    fn area_word(&self, word: u16) -> Option<&AtomicU64> {
         let (index, words) = (usize::from(word), self.area_words.load(Ordering::Relaxed));
         assert!(words == 0 || index < words, "word {word} of an area of {words} words");
-        self.area.get(index).filter(|_| words > 0)
+        self.area.0.get(index).filter(|_| words > 0)
     }
 
     /// Returns the number of reads and of writes of the LVT entry.
@@ -482,13 +501,13 @@ impl Cpu for ModelCpu {
         self.user_rdpmc.load(Ordering::Relaxed)
     }
 
-    fn save_area(&self, word: u8) -> u64 {
+    fn save_area(&self, word: u16) -> u64 {
         self.pass_time_stamps(self.area_pace.load(Ordering::Relaxed));
         let word = self.area_word(word);
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    fn set_save_area(&self, word: u8, value: u64) {
+    fn set_save_area(&self, word: u16, value: u64) {
         if let Some(word) = self.area_word(word) {
             word.store(value, Ordering::Relaxed);
         }

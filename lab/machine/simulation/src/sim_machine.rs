@@ -72,6 +72,8 @@ pub struct SimMachine {
     area_refusal: (AtomicU32, AtomicU32, AtomicU64),
     /// Words of the areas that the kernel allocates.
     kernel_area_words: AtomicU8,
+    /// The first processor for which there is no contiguous memory.
+    no_contiguous_from: AtomicU32,
     /// The processor on which requests arrive.
     current: AtomicU32,
     /// Events for Event Tracing for Windows.
@@ -160,6 +162,7 @@ impl SimMachine {
             shadow: AtomicU32::new(0),
             area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
             kernel_area_words: AtomicU8::new(20), // since Windows 10 1903
+            no_contiguous_from: AtomicU32::new(u32::MAX),
             current: AtomicU32::new(0),
             tracing: Tracing::default(),
         }
@@ -294,6 +297,11 @@ impl SimMachine {
     /// Sets how many words the areas have that the kernel allocates: 12 before Windows 10 1903, else 20.
     pub fn set_kernel_area_words(&self, words: u8) {
         self.kernel_area_words.store(words, Ordering::Relaxed);
+    }
+
+    /// Makes contiguous memory too short for processors from `first` on.
+    pub fn refuse_contiguous(&self, first: u32) {
+        self.no_contiguous_from.store(first, Ordering::Relaxed);
     }
 
     /// Sets up every processor as on an ordinary Intel PC: Windows keeps its own save area with the address in

@@ -35,15 +35,15 @@ const HIDDEN_GENERAL: u64 = 0xFF;
 /// The counters of a processor that record precisely (PEBS).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recorders {
-    /// Number of general counters, starting with counter 0: 0, 1, 4 or 8.
+    /// Number of general counters, starting with counter 0: one of those of [`RECORDERS`].
     pub general: u8,
     /// Whether fixed counter 0 does.
     pub fixed: bool,
 }
 
 /// Numbers of general counters that record precisely: without PEBS, before Nehalem and on small cores, to Comet Lake,
-/// and since Ice Lake.
-const RECORDERS: [u8; 4] = [0, 1, 4, 8];
+/// and since Ice Lake, where all do.
+const RECORDERS: [u8; 4] = [0, 1, 4, MAX_GENERAL];
 
 /// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers,
 /// and bit 59 that of CTR_Frz in the status.
@@ -252,8 +252,8 @@ impl PmuCapabilities {
         let code = match recorders.general {
             0 => 0,
             1..4 => 1,
-            4..8 => 2,
-            8.. => 3,
+            4 | 5 => 2,
+            6.. => 3,
         };
         self.with_recorders_code(code).with_fixed_records(recorders.fixed)
     }
@@ -261,12 +261,12 @@ impl PmuCapabilities {
     /// Returns the counters that record precisely.
     #[must_use]
     pub const fn recorders(self) -> Recorders {
-        let [none, one, four, eight] = RECORDERS;
+        let [none, one, four, all] = RECORDERS;
         let general = match self.recorders_code() {
             0 => none,
             1 => one,
             2 => four,
-            _ => eight,
+            _ => all,
         };
         Recorders { general, fixed: self.fixed_records() }
     }
@@ -380,13 +380,17 @@ fn leaf_23(cpu: &impl Cpuid) -> Option<CpuIdResult> {
     has_leaf.then(|| cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0))
 }
 
-/// Returns whether the current processor has architectural PEBS.
+/// Returns the counters that record by architectural PEBS, if the current processor has it (CPUID leaf 0x23, subleaves 4
+/// and 5; Linux wants both, arch/x86/events/intel/core.c, `intel_pmu_init`).
 ///
 /// # IRQL
 /// Any at which the thread stays on its processor.
-pub fn has_architectural_pebs(cpu: &impl Cpuid) -> bool {
-    leaf_23(cpu).is_some_and(|main| {
-        let subleaves = Leaf23Eax::from_bits(main.eax);
-        subleaves.pebs_capabilities() || subleaves.pebs_counters()
-    })
+pub fn architectural_recorders(cpu: &impl Cpuid) -> Option<Recorders> {
+    let subleaves = Leaf23Eax::from_bits(leaf_23(cpu)?.eax);
+    if !subleaves.pebs_capabilities() || !subleaves.pebs_counters() {
+        return None;
+    }
+    let counters = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 5);
+    let general = (counters.eax.trailing_ones() & 0xFF) as u8;
+    Some(Recorders { general: general.min(MAX_GENERAL), fixed: counters.ecx & 1 == 1 })
 }

@@ -107,7 +107,9 @@ impl Microarchitecture {
     /// overflow itself (SDM Vol. 3B, "PDist: Precise Distribution"; `PDISTCounter` of the event files).
     const fn events_to_record(self, counter: u8) -> u64 {
         match (self, counter) {
-            (Self::GoldenCove | Self::RedwoodCove, 0) | (Self::LionCove, 0 | 1) => 0,
+            (Self::GoldenCove | Self::RedwoodCove, 0) => 0,
+            // CPUID.23H.5:EBX says the same where that subleaf exists.
+            (Self::LionCove | Self::CougarCove | Self::CoyoteCove | Self::Darkmont | Self::ArcticWolf, 0 | 1) => 0,
             _ => 1,
         }
     }
@@ -205,17 +207,21 @@ impl Emon {
     }
 }
 
-const RECORDS: GlobalStatus = GlobalStatus::new().with_ovf_buf(true);
+/// Returns the bit of the status that tells that records of this format have reached their threshold.
+const fn records_status(format: Format) -> u64 {
+    let status = GlobalStatus::new();
+    if format.is_architectural() { status.with_pebs_threshold(true) } else { status.with_ovf_buf(true) }.into_bits()
+}
 
 /// Clears the PEBS status of the current processor after its records have been fetched.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn acknowledge_records(cpu: &impl Cpu) {
-    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, RECORDS.into_bits());
+pub fn acknowledge_records(cpu: &impl Cpu, format: Format) {
+    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, records_status(format));
 }
 
 /// Tries what [`acknowledge_records`] writes.
-pub fn access_records(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    first.write(IA32_PERF_GLOBAL_OVF_CTRL, RECORDS.into_bits())
+pub fn access_records(first: &FirstAccess<'_, impl GuardedCpu>, format: Format) -> Result<(), Fault> {
+    first.write(IA32_PERF_GLOBAL_OVF_CTRL, records_status(format))
 }

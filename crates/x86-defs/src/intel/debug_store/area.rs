@@ -34,37 +34,37 @@ pub struct DsArea {
 /// Indices of the fields of [`DsArea`], and of the counter reset values after it, in words of 8 bytes.
 pub mod word {
     /// [`DsArea::bts_buffer_base`](super::DsArea::bts_buffer_base).
-    pub const BTS_BUFFER_BASE: u8 = 0;
+    pub const BTS_BUFFER_BASE: u16 = 0;
     /// [`DsArea::bts_index`](super::DsArea::bts_index).
-    pub const BTS_INDEX: u8 = 1;
+    pub const BTS_INDEX: u16 = 1;
     /// [`DsArea::bts_absolute_maximum`](super::DsArea::bts_absolute_maximum).
-    pub const BTS_ABSOLUTE_MAXIMUM: u8 = 2;
+    pub const BTS_ABSOLUTE_MAXIMUM: u16 = 2;
     /// [`DsArea::bts_interrupt_threshold`](super::DsArea::bts_interrupt_threshold).
-    pub const BTS_INTERRUPT_THRESHOLD: u8 = 3;
+    pub const BTS_INTERRUPT_THRESHOLD: u16 = 3;
     /// [`DsArea::pebs_buffer_base`](super::DsArea::pebs_buffer_base).
-    pub const PEBS_BUFFER_BASE: u8 = 4;
+    pub const PEBS_BUFFER_BASE: u16 = 4;
     /// [`DsArea::pebs_index`](super::DsArea::pebs_index).
-    pub const PEBS_INDEX: u8 = 5;
+    pub const PEBS_INDEX: u16 = 5;
     /// [`DsArea::pebs_absolute_maximum`](super::DsArea::pebs_absolute_maximum).
-    pub const PEBS_ABSOLUTE_MAXIMUM: u8 = 6;
+    pub const PEBS_ABSOLUTE_MAXIMUM: u16 = 6;
     /// [`DsArea::pebs_interrupt_threshold`](super::DsArea::pebs_interrupt_threshold).
-    pub const PEBS_INTERRUPT_THRESHOLD: u8 = 7;
+    pub const PEBS_INTERRUPT_THRESHOLD: u16 = 7;
     /// Reset value of general-purpose counter 0. Those of the other counters follow.
-    pub const PEBS_COUNTER_RESET: u8 = 8;
+    pub const PEBS_COUNTER_RESET: u16 = 8;
     /// Reset value of fixed-function counter 0 of record format 4, behind those of 8 general-purpose counters.
-    pub const PEBS_FIXED_RESET_4: u8 = 16;
+    pub const PEBS_FIXED_RESET_4: u16 = 16;
     /// The same from format 5 on, behind those of 32 (Linux, arch/x86/events/intel/ds.c, `intel_pmu_pebs_enable`).
-    pub const PEBS_FIXED_RESET_5: u8 = 40;
+    pub const PEBS_FIXED_RESET_5: u16 = 40;
 }
 
 /// Reset values of general-purpose counters in [`ControlAreaV62`].
-pub const GENERAL_RESETS_V62: u8 = 4;
+pub const GENERAL_RESETS_V62: u16 = 4;
 
 /// Reset values of general-purpose counters in [`ControlArea1903`].
-pub const GENERAL_RESETS_1903: u8 = 8;
+pub const GENERAL_RESETS_1903: u16 = 8;
 
 /// Reset values of fixed-function counters in [`ControlArea1903`].
-pub const FIXED_RESETS_1903: u8 = 4;
+pub const FIXED_RESETS_1903: u16 = 4;
 
 /// PROCESSOR_PROFILE_CONTROL_AREA from Windows version 6.2 to 10 version 1809 (public symbols of the kernel).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

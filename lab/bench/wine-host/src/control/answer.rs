@@ -29,6 +29,8 @@ use model::{
 const DEBUGCTL: u32 = 0x1D9;
 const DS_AREA: u32 = 0x600;
 const PEBS_ENABLE: u32 = 0x3F1;
+/// `IA32_PEBS_INDEX`, which processors with architectural PEBS have instead.
+const PEBS_INDEX: u32 = 0x3F5;
 
 /// Bytes between the source and the target of a scripted branch.
 const BRANCH_LENGTH: u64 = 8;
@@ -265,8 +267,8 @@ fn set_debug_store(processor: u32, area: u64, debugctl: u64, misc_enable: Option
 
 fn debug_store(state: &mut State) -> DebugStore {
     state.processor.uncounted(|cpu| {
-        let [area, debugctl, pebs_enable] =
-            [DS_AREA, DEBUGCTL, PEBS_ENABLE].map(|register| cpu.rdmsr(register).unwrap_or_default());
+        let [area, debugctl] = [DS_AREA, DEBUGCTL].map(|register| cpu.rdmsr(register).unwrap_or_default());
+        let pebs_enable = cpu.rdmsr(PEBS_ENABLE).or_else(|_| cpu.rdmsr(PEBS_INDEX)).unwrap_or_default();
         DebugStore { area, debugctl, pebs_enable }
     })
 }

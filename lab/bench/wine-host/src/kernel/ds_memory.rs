@@ -1,4 +1,5 @@
-//! The memory that the Debug Store of a processor accesses: nonpaged pool of drivers, and control areas.
+//! The memory that the Debug Store of a processor accesses, and architectural PEBS: nonpaged pool of drivers,
+//! contiguous memory, and control areas.
 
 use crate::{
     kernel::{control_areas, pool},
@@ -36,5 +37,16 @@ impl Memory for DsMemory {
 
     fn write(&self, address: u64, value: u64) -> bool {
         self.access(address, "wrote to", || ProcessMemory.write(address, value)).unwrap_or_default()
+    }
+
+    fn linear(&self, physical: u64) -> Option<u64> {
+        let linear = ProcessMemory.linear(physical);
+        if linear.is_none() {
+            let processor = self.processor;
+            violation::other(format!(
+                "processor {processor} wrote a record to the physical address {physical:#x}, where no contiguous memory is"
+            ));
+        }
+        linear
     }
 }

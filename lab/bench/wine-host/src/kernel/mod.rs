@@ -9,6 +9,8 @@ pub(crate) mod callbacks;
 #[cfg(windows)]
 pub(crate) mod cancel_race;
 #[cfg(windows)]
+pub(crate) mod contiguous_memory;
+#[cfg(windows)]
 pub(crate) mod control_areas;
 #[cfg(windows)]
 pub(crate) mod current_ids;

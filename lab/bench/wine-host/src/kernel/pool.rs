@@ -158,6 +158,16 @@ fn release(function: &str, memory: Pointer, tag: u32) {
     unsafe { dealloc(memory.cast(), block.layout) };
 }
 
+/// Allocates nonpaged memory that begins at a page, with undefined contents.
+pub fn allocate_pages(function: &str, size: usize, tag: u32) -> Pointer {
+    allocate(function, Wanted { size, tag, paged: false, filling: UNINITIALIZED_FILL, node: None })
+}
+
+/// Frees memory of [`allocate_pages`].
+pub fn free_pages(function: &str, memory: Pointer, tag: u32) {
+    release(function, memory, tag);
+}
+
 /// Implements ExAllocatePool2.
 pub extern "system" fn allocate2(flags: u64, size: usize, tag: u32) -> Pointer {
     const NAME: &str = "ExAllocatePool2";

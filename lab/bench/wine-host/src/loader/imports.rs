@@ -4,9 +4,10 @@
 
 use crate::{
     kernel::{
-        call_stack, callbacks, current_ids, devices, dpc, etw, group_affinity, hal, hardware_counters, io_space, ipi,
-        irql, irql_checked, nodes, object_references, pool, processor_change, processor_numbers, requests, security,
-        synchronization, system_information, system_threads, time, timer, version, work_items,
+        call_stack, callbacks, contiguous_memory, current_ids, devices, dpc, etw, group_affinity, hal,
+        hardware_counters, io_space, ipi, irql, irql_checked, nodes, object_references, pool, processor_change,
+        processor_numbers, requests, security, synchronization, system_information, system_threads, time, timer,
+        version, work_items,
     },
     nt::{self, PASSIVE_LEVEL, Pointer, UnicodeString},
     violation::catch_panic,
@@ -89,6 +90,9 @@ pub fn find(name: &str) -> Option<usize> {
         "KeSetTimerEx" => timer::set_ex as *const (),
         "KeWaitForSingleObject" => synchronization::wait_for_single_object as *const (),
         "KfRaiseIrql" => irql::raise as *const (),
+        "MmAllocateContiguousNodeMemory" => contiguous_memory::allocate as *const (),
+        "MmFreeContiguousMemory" => contiguous_memory::free as *const (),
+        "MmGetPhysicalAddress" => contiguous_memory::physical_address as *const (),
         "MmGetSystemRoutineAddress" => system_routine as *const (),
         "MmMapIoSpaceEx" => io_space::map as *const (),
         "MmMapLockedPagesSpecifyCache" => requests::map_locked_pages as *const (),

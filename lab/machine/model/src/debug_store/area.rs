@@ -7,6 +7,9 @@ pub trait Memory: Send {
 
     /// Writes a word. Returns `false` without writing if `address` is unmapped or unaligned.
     fn write(&self, address: u64, value: u64) -> bool;
+
+    /// Returns the linear address of a physical one, or `None` if no memory of this kind is there.
+    fn linear(&self, physical: u64) -> Option<u64>;
 }
 
 /// Size of a word in bytes.
@@ -87,6 +90,12 @@ impl Area<'_> {
         let index = buffer.index.wrapping_add(size);
         self.write(self.address.wrapping_add(section as u64 + WORD), index)?;
         Ok(Outcome::Written { reached: index >= buffer.threshold })
+    }
+
+    /// Writes a word to physical memory.
+    pub(super) fn write_physical(&self, physical: u64, value: u64) -> Result<(), Unmapped> {
+        let linear = self.memory.and_then(|memory| memory.linear(physical)).ok_or(Unmapped)?;
+        self.write(linear, value)
     }
 
     fn write(&self, address: u64, value: u64) -> Result<(), Unmapped> {

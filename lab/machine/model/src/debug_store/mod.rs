@@ -11,17 +11,20 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `registers.rs` | the registers, and which of them a processor has |
+//! | `architectural.rs` | architectural PEBS: its registers, and its records in physical memory |
 //! | `area.rs` | memory, the save area, and writing a record to a buffer |
 //! | `branch.rs` | branch records |
 //! | `pebs.rs` | PEBS records, by format |
 //! | `recordable.rs` | the counters that can record each event, by model |
 
+mod architectural;
 mod area;
 mod branch;
 mod pebs;
 mod recordable;
 mod registers;
 
+pub use architectural::Fragments;
 pub use area::Memory;
 pub use branch::Branch;
 pub use pebs::INSTRUCTION_LENGTH;
@@ -33,7 +36,7 @@ use crate::{
     pmu::Freeze,
     select::Selected,
 };
-use area::{Area, Outcome, Section, Unmapped, WORD};
+use area::{Area, Buffer, Outcome, Section, Unmapped, WORD};
 use pebs::{Event, reset_offset};
 use registers::Registers;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +106,13 @@ impl DebugStore {
 
     pub(crate) fn set_microcode(&mut self, revision: u32) {
         self.registers.set_microcode(revision);
+    }
+
+    /// Sets how records of architectural PEBS are written.
+    pub(crate) fn set_fragments(&mut self, fragments: Fragments) {
+        if let Some(architectural) = self.registers.architectural_mut() {
+            architectural.set_fragments(fragments);
+        }
     }
 
     pub(crate) fn set_misc_enable(&mut self, value: u64) {
@@ -191,11 +201,33 @@ impl DebugStore {
 
     fn record(&self, precise: Precise) -> Vec<u64> {
         let (Precise { id, format, groups, .. }, (ip, time)) = (precise, self.place);
+        if let Some(architectural) = self.registers.architectural() {
+            return architectural.record(id, ip, time);
+        }
         Event { format, counter: id, ip, time, groups }.record()
     }
 
     fn reset_value(&self, precise: Precise) -> Result<u64, Unmapped> {
-        self.area().word(reset_offset(precise.format, precise.id))
+        match self.registers.architectural() {
+            Some(architectural) => Ok(architectural.reload(precise.id)),
+            None => self.area().word(reset_offset(precise.format, precise.id)),
+        }
+    }
+
+    /// Returns the bounds of the buffer of records.
+    fn buffer(&self) -> Result<Buffer, Unmapped> {
+        match self.registers.architectural() {
+            Some(architectural) => Ok(architectural.buffer()),
+            None => self.area().buffer(Section::Pebs),
+        }
+    }
+
+    fn append(&mut self, record: &[u64]) -> Result<Outcome, Unmapped> {
+        let memory = Area { memory: self.memory.as_deref(), address: self.registers.area() };
+        match self.registers.architectural_mut() {
+            Some(architectural) => architectural.append(&memory, record),
+            None => memory.append(Section::Pebs, record, false),
+        }
     }
 
     /// Counts events. Each overflow leads to a record, after which the counter is reloaded from the save area.
@@ -249,9 +281,9 @@ impl DebugStore {
 
     /// Writes a record and reloads the counter, if the record fits. After an access to unmapped memory, the counter
     /// continues with its value.
-    fn record_and_reload(&self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
+    fn record_and_reload(&mut self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
         let reset = self.reset_value(precise)?;
-        let outcome = self.area().append(Section::Pebs, &self.record(precise), false)?;
+        let outcome = self.append(&self.record(precise))?;
         if outcome != Outcome::Refused {
             counter.write(reset);
         }
@@ -262,7 +294,7 @@ impl DebugStore {
     /// buffer. The number is exact for a single counter. `None`: the buffer has no room for that record, or the save
     /// area is unmapped.
     pub(crate) fn until_interrupt(&self, counter: &Counter, precise: Precise, sharing: u64) -> Option<u64> {
-        let buffer = self.area().buffer(Section::Pebs).ok()?;
+        let buffer = self.buffer().ok()?;
         let size = self.record(precise).iter().map(|_| WORD).sum();
         // At least one of the counters writes its share of the missing bytes.
         let missing = buffer.threshold.saturating_sub(buffer.index).div_ceil(sharing);

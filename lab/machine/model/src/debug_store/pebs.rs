@@ -24,7 +24,7 @@ const LAST_BRANCHES: u32 = 3;
 const ENTRIES: (u32, u32) = (31, 24);
 
 /// RFLAGS. All registers are the same in every record.
-const FLAGS: u64 = 0x246;
+pub(super) const FLAGS: u64 = 0x246;
 /// Linear address, data source, latency and transaction information of a load.
 const LOAD: [u64; 4] = [0x1000_2000_3000, 0x1, 0x2A, 0];
 /// From, to and information fields of a last branch record entry.
@@ -99,7 +99,7 @@ impl Event {
 }
 
 /// Returns a value that identifies the register.
-fn general_register(number: u64) -> u64 {
+pub(super) fn general_register(number: u64) -> u64 {
     0x0101_0101_0101_0101 * (number + 1)
 }
 

@@ -10,7 +10,7 @@ use crate::{
     writable::{self, DebugFacts, PebsFacts},
 };
 
-use super::{pebs::counter_bit, recordable::Recordable};
+use super::{architectural::Architectural, pebs::counter_bit, recordable::Recordable};
 
 /// `IA32_MISC_ENABLE` (SDM Vol. 4, "Architectural MSRs", like all registers here). None of its writable bits concern
 /// performance monitoring, so the model refuses all writes.
@@ -47,8 +47,10 @@ const PEBS_DATA_CFG: u32 = 0x3F2;
 
 /// `PEBS_FMT` of `IA32_PERF_CAPABILITIES`.
 const PEBS_FORMAT: (u32, u32) = (11, 8);
-/// The newest format that the model supports.
+/// The newest format of records in the Debug Store.
 const LAST_FORMAT: u8 = 6;
+/// The format of architectural PEBS.
+const ARCHITECTURAL: u8 = 15;
 
 /// The bits of the Branch Trace Store in `IA32_DEBUGCTL`.
 #[derive(Debug, Clone, Copy)]
@@ -131,16 +133,12 @@ impl Features {
         });
         // Without a Debug Store, the model has the register only with leaf 0AH.
         let debugctl = (has(21) || version > 0).then_some(debugctl);
+        let pebs = leaf.and_then(|leaf| Pebs::read(&leaf, capabilities, signature, Recordable::read(cpuid)));
         if !has(21) {
-            return Self { misc_enable, debugctl, ..Self::default() };
+            let pebs = pebs.filter(|pebs| pebs.format == ARCHITECTURAL);
+            return Self { misc_enable, debugctl, pebs, ..Self::default() };
         }
-        Self {
-            misc_enable,
-            store: Some(bits),
-            debugctl,
-            long: has_more(2),
-            pebs: leaf.and_then(|leaf| Pebs::read(&leaf, capabilities, signature, Recordable::read(cpuid))),
-        }
+        Self { misc_enable, store: Some(bits), debugctl, long: has_more(2), pebs }
     }
 }
 
@@ -156,10 +154,18 @@ const GOLDMONT_PLUS: u8 = 0x7A;
 impl Pebs {
     fn read(leaf: &IntelLeaf, capabilities: u64, signature: u32, recordable: Recordable) -> Option<Self> {
         let format = byte(u32::try_from(capabilities & ones(32)).ok()?, PEBS_FORMAT.0, PEBS_FORMAT.1);
-        if leaf.version < 2 || format > LAST_FORMAT {
-            return None;
-        }
         if leaf.features.architectural_pebs {
+            let (general, fixed) = (leaf.general as u64, leaf.fixed);
+            return (general > 0).then_some(Self {
+                format: ARCHITECTURAL,
+                writable: 0,
+                has_latency_bits: false,
+                fixed,
+                baseline: false,
+                recordable,
+            });
+        }
+        if leaf.version < 2 || format > LAST_FORMAT {
             return None;
         }
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
@@ -198,13 +204,21 @@ pub(super) struct Registers {
     area: u64,
     pebs_enable: u64,
     data_cfg: u64,
+    architectural: Option<Architectural>,
 }
 
 impl Registers {
     /// Creates the registers after reset. `monitors`: the processor has counters.
     pub(super) fn new(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64, monitors: bool) -> Self {
         let features = Features::read(cpuid, perf_capabilities);
-        let unavailable = if features.store.is_some() { 0 } else { BTS_UNAVAILABLE | PEBS_UNAVAILABLE };
+        let architectural =
+            features.pebs.filter(|pebs| pebs.format == ARCHITECTURAL).map(|_| Architectural::read(cpuid));
+        let unavailable = match features.store {
+            // There is no IA32_PEBS_ENABLE. Whether the bit says so is not known; it must not matter.
+            Some(_) if architectural.is_some() => PEBS_UNAVAILABLE,
+            Some(_) => 0,
+            None => BTS_UNAVAILABLE | PEBS_UNAVAILABLE,
+        };
         let available = if monitors { MONITORING_AVAILABLE } else { 0 };
         Self {
             features,
@@ -214,12 +228,25 @@ impl Registers {
             area: 0,
             pebs_enable: 0,
             data_cfg: 0,
+            architectural,
         }
+    }
+
+    /// Returns the registers of architectural PEBS, if the processor has it.
+    pub(super) fn architectural(&self) -> Option<&Architectural> {
+        self.architectural.as_ref()
+    }
+
+    pub(super) fn architectural_mut(&mut self) -> Option<&mut Architectural> {
+        self.architectural.as_mut()
     }
 
     /// Resets the registers, except `IA32_MISC_ENABLE`.
     pub(super) fn reset(&mut self) {
         (self.debugctl, self.area, self.pebs_enable, self.data_cfg) = (0, 0, 0, 0);
+        if let Some(architectural) = &mut self.architectural {
+            architectural.reset();
+        }
     }
 
     /// Sets the availability bits of `IA32_MISC_ENABLE`.
@@ -233,7 +260,7 @@ impl Registers {
     }
 
     fn pebs(&self) -> Option<Pebs> {
-        self.features.pebs.filter(|_| self.misc_enable & PEBS_UNAVAILABLE == 0)
+        self.features.pebs.filter(|_| self.architectural.is_none() && self.misc_enable & PEBS_UNAVAILABLE == 0)
     }
 
     /// Reads a register. Returns `None` if the register does not exist.
@@ -245,7 +272,7 @@ impl Registers {
             DS_AREA => self.features.store.map(|_| self.area),
             PEBS_ENABLE => self.pebs().map(|_| self.pebs_enable),
             PEBS_DATA_CFG => self.pebs().filter(|pebs| pebs.baseline).map(|_| self.data_cfg),
-            _ => None,
+            _ => self.architectural.as_ref()?.rdmsr(msr),
         }
     }
 
@@ -259,7 +286,8 @@ impl Registers {
             DS_AREA => (&mut self.area, 0),
             PEBS_ENABLE => (&mut self.pebs_enable, !self.features.pebs?.writable),
             PEBS_DATA_CFG => (&mut self.data_cfg, !writable::pebs_data_cfg(self.features.pebs?.format)),
-            _ => return Some(Err(GeneralProtection)),
+            MISC_ENABLE | BIOS_SIGN_ID => return Some(Err(GeneralProtection)),
+            _ => return self.architectural.as_mut()?.wrmsr(msr, value),
         };
         Some(refuse_reserved(value, reserved).map(|()| *register = value))
     }
@@ -289,7 +317,10 @@ impl Registers {
 
     /// Returns the PEBS format if overflows of `counter` write records.
     pub(super) fn records(&self, counter: CounterId, selected: Selected) -> Option<u8> {
-        let pebs = self.pebs().filter(|_| self.features.long)?;
+        let pebs = match self.architectural {
+            Some(_) => self.features.pebs?,
+            None => self.pebs().filter(|_| self.features.long)?,
+        };
         let can_record = match counter {
             CounterId::General(number) => bit(pebs.recordable.counters(selected), number.into()),
             CounterId::Fixed(number) => bit(pebs.fixed, number.into()),
@@ -300,12 +331,18 @@ impl Registers {
 
     /// Returns whether the records of `counter` have precise distribution.
     pub(super) fn is_distributed(&self, counter: CounterId, selected: Selected) -> bool {
-        self.pebs().is_some_and(|pebs| pebs.recordable.is_distributed(counter, selected))
+        match &self.architectural {
+            Some(architectural) => architectural.is_distributed(counter),
+            None => self.pebs().is_some_and(|pebs| pebs.recordable.is_distributed(counter, selected)),
+        }
     }
 
     /// Returns whether PEBS is enabled for `counter`.
     pub(super) fn has_pebs(&self, counter: CounterId) -> bool {
-        self.pebs_enable & counter_bit(counter) != 0
+        match &self.architectural {
+            Some(architectural) => architectural.records(counter),
+            None => self.pebs_enable & counter_bit(counter) != 0,
+        }
     }
 
     /// Returns whether a counter measures the latency of loads: its PEBS bit is set and, where the register has such
@@ -319,7 +356,7 @@ impl Registers {
 
     /// Returns whether the overflows of any counter write records.
     pub(super) fn any_records(&self) -> bool {
-        self.pebs_enable != 0
+        self.pebs_enable != 0 || self.architectural.as_ref().is_some_and(Architectural::any_records)
     }
 
     /// Returns `PEBS_DATA_CFG`, or 0 if it does not exist.

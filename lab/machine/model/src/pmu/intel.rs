@@ -51,6 +51,8 @@ const LBR_FRZ: u32 = 58;
 const CTR_FRZ: u32 = 59;
 /// Status bit 62: a PEBS record reached the threshold (same section).
 const OVF_BUFFER: u64 = 1 << 62;
+/// Status bit 54: the same of architectural PEBS (Linux, arch/x86/include/asm/perf_event.h).
+const PEBS_THRESHOLD: u64 = 1 << 54;
 /// `GLOBAL_INUSE` bit 63. (The SDM's text says 32 in places; its figure says 63.)
 const PMI_INUSE: u64 = 1 << 63;
 
@@ -169,6 +171,11 @@ impl Intel {
             in_use |= if field & FIXED_PMI != 0 { PMI_INUSE } else { 0 };
         }
         in_use
+    }
+
+    /// Returns the status bit of the buffer of records.
+    fn buffer_bit(&self) -> u64 {
+        if self.leaf.features.architectural_pebs { PEBS_THRESHOLD } else { OVF_BUFFER }
     }
 
     /// Returns whether the global registers enable a counter; true in version 1, which has no global registers.
@@ -342,7 +349,7 @@ impl Pmu for Intel {
         let general = (0..).zip(&self.selects).filter(|(_, select)| select.interrupt());
         let general = general.map(|(number, _)| general_bit(number));
         let fixed = (0..16).filter(|&i| bit(self.leaf.fixed, i) && self.fixed_field(i) & FIXED_PMI != 0).map(fixed_bit);
-        let buffer = records.then_some(OVF_BUFFER);
+        let buffer = records.then_some(self.buffer_bit());
         general.chain(fixed).chain(buffer).any(|bit| self.status & bit != 0)
     }
 
@@ -354,7 +361,7 @@ impl Pmu for Intel {
     }
 
     fn note_buffer(&mut self) {
-        self.status |= OVF_BUFFER;
+        self.status |= self.buffer_bit();
     }
 
     /// From version 4 on, software unfreezes by the status reset register ("streamlined freeze"). Before, the interrupt

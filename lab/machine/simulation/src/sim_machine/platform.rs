@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
 use pmu::debug_store::MOST_SAVE_AREA_WORDS;
+use pmu::debug_store::architectural::BUFFER_PAGE;
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::status::{
     STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
@@ -186,12 +187,21 @@ impl Platform for &SimMachine {
         if by == AreaAllocator::Kernel && status != SUCCESS && processor.number() >= first.load(Ordering::Relaxed) {
             return Err(AreaRefused { status: NtStatus::new(status), address: address.load(Ordering::Relaxed) });
         }
+        let cpu = self.processor(processor.number());
         let words = match by {
-            AreaAllocator::Kernel => self.kernel_area_words.load(Ordering::Relaxed),
+            AreaAllocator::Kernel => u16::from(self.kernel_area_words.load(Ordering::Relaxed)),
             AreaAllocator::Driver => MOST_SAVE_AREA_WORDS,
+            AreaAllocator::Contiguous(_) if processor.number() >= self.no_contiguous_from.load(Ordering::Relaxed) => {
+                return Err(AreaRefused { status: STATUS_INSUFFICIENT_RESOURCES, address: 0 });
+            }
+            AreaAllocator::Contiguous(pages) => {
+                let size = u32::from(pages) * BUFFER_PAGE;
+                let (address, physical) = cpu.allocate_contiguous(size as usize / 8);
+                return Ok(ControlArea { address, size, physical: Some(physical) });
+            }
         };
-        let address = self.processor(processor.number()).allocate_area(words.into());
-        Ok(ControlArea { address, size: u32::from(words) * 8 })
+        let address = cpu.allocate_area(words.into());
+        Ok(ControlArea { address, size: u32::from(words) * 8, physical: None })
     }
 
     fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus> {

@@ -30,7 +30,13 @@ impl Recordable {
     pub(super) fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> Self {
         let [signature, ..] = cpuid(1, 0);
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
-        let rules = if family(signature) == 6 { of_family_6(model, atom(cpuid)) } else { UNKNOWN };
+        let rules = match family(signature) {
+            6 => of_family_6(model, atom(cpuid)),
+            18 if atom(cpuid).is_some() => tables::ARCTIC_WOLF,
+            // Nova Lake, Diamond Rapids.
+            18 | 19 => tables::COYOTE_COVE,
+            _ => UNKNOWN,
+        };
         let distributed = match rules {
             _ if std::ptr::eq(rules, tables::GOLDEN_COVE) => 0b1,
             _ if std::ptr::eq(rules, tables::LION_COVE) => 0b11,
@@ -95,6 +101,9 @@ fn of_family_6(model: u8, atom: Option<u32>) -> &'static [Rule] {
         0xC5 if atom == Some(CRESTMONT) => tables::CRESTMONT,
         0xBD | 0xC5 | 0xC6 if is_atom => tables::SKYMONT,
         0xBD | 0xC5 | 0xC6 => tables::LION_COVE,
+        0xCC | 0xD5 if is_atom => tables::DARKMONT,
+        0xCC | 0xD5 => tables::COUGAR_COVE,
+        0xDD => tables::DARKMONT,
         _ => UNKNOWN,
     }
 }

@@ -1,0 +1,143 @@
+//! Architectural PEBS: registers, records, and the product's reading of them.
+
+use debug_store::pebs::{Format, Part, PebsRecord};
+use model::{Fragments, GeneralProtection, Memory, Mode, Processor, Selected};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+const BASE: u32 = 0x3F4;
+const INDEX: u32 = 0x3F5;
+/// `IA32_PMC_GP2_CFG_C`, `IA32_PERFEVTSEL2`, `IA32_PMC2`.
+const CONFIG: u32 = 0x190B;
+const SELECT: u32 = 0x188;
+const COUNTER: u32 = 0x4C3;
+const GLOBAL_STATUS: u32 = 0x38E;
+const GLOBAL_CTRL: u32 = 0x38F;
+
+const PHYSICAL: u64 = 0x12_3456_7000;
+const ENABLE: u64 = 1 << 32;
+const RECORD: u64 = 1 << 63;
+
+/// Words at physical addresses, which are linear ones too.
+#[derive(Clone, Default)]
+struct Words(Arc<Mutex<BTreeMap<u64, u64>>>);
+
+impl Memory for Words {
+    fn read(&self, address: u64) -> Option<u64> {
+        self.0.lock().unwrap().get(&address).copied()
+    }
+
+    fn write(&self, address: u64, value: u64) -> bool {
+        self.0.lock().unwrap().insert(address, value);
+        true
+    }
+
+    fn linear(&self, physical: u64) -> Option<u64> {
+        (physical >= PHYSICAL).then_some(physical)
+    }
+}
+
+/// Returns a processor with one page for records, and its memory. Counter 2 counts branches, overflows at the tenth and
+/// is loaded with 5 less than an overflow after each record.
+fn recording(threshold: u64) -> (Processor, Words) {
+    let words = Words::default();
+    let dump = cpuid_dumps::find("panther-lake-355").unwrap().cpuid();
+    let mut processor =
+        Processor::new(Box::new(|leaf, subleaf| dump.cpuid(leaf, subleaf))).with_perf_capabilities(0x2F00);
+    processor.set_memory(Box::new(words.clone()));
+    for (register, value) in [
+        (BASE, PHYSICAL),
+        (INDEX, ENABLE | threshold << 36),
+        (CONFIG, RECORD | 5_u64.wrapping_neg() & 0xFFFF_FFFF),
+        (COUNTER, 10_u64.wrapping_neg() & 0xFFFF_FFFF_FFFF),
+        (SELECT, 0xC4 | 1 << 16 | 1 << 22),
+        (GLOBAL_CTRL, 1 << 2),
+    ] {
+        assert_eq!(processor.wrmsr(register, value), Ok(()), "{register:#x}");
+    }
+    (processor, words)
+}
+
+fn branches(selected: Selected) -> u64 {
+    u64::from((selected.event, selected.umask) == (0xC4, 0))
+}
+
+#[test]
+fn registers_refuse_what_the_enumeration_does_not_have() {
+    let (mut processor, _) = recording(4);
+    let refused = Err(GeneralProtection);
+    for (register, value) in [
+        (BASE, PHYSICAL + 0x1000), // while records are written
+        (CONFIG, 1 << 32),
+        (CONFIG, 1 << 39),
+        (INDEX, 1 << 27),
+        (INDEX, 1 << 63),
+        (0x3F1, 0),
+        (0x1903 + 4 * 10, 0),
+        (0x1987, 0), // fixed counter 1 does not record on a P core
+    ] {
+        let written = processor.wrmsr(register, value);
+        assert_eq!(written.is_err(), register != 0x1987, "{register:#x} {value:#x}");
+    }
+    processor.wrmsr(INDEX, 0).unwrap();
+    assert_eq!(processor.wrmsr(BASE, 1 << 52), refused, "beyond the physical addresses");
+    assert_eq!(processor.wrmsr(BASE, PHYSICAL | 1 << 4), refused);
+    assert_eq!(processor.wrmsr(BASE, PHYSICAL | 15), Ok(()));
+}
+
+#[test]
+fn the_event_after_the_overflow_writes_the_record_and_the_threshold_interrupts() {
+    let (mut processor, words) = recording(8);
+    processor.initialize_lvt();
+    processor.set_place(0x4000, 77);
+    for (events, index, status) in [(10, 0, 1 << 2), (1, 4, 0), (5, 4, 1 << 2), (1, 8, 1 << 54)] {
+        processor.run(Mode::User, &|selected| branches(selected) * events);
+        assert_eq!(processor.rdmsr(INDEX), Ok(ENABLE | 8 << 36 | index << 4));
+        assert_eq!(processor.rdmsr(GLOBAL_STATUS), Ok(status));
+    }
+    assert!(processor.interrupt_due());
+    assert_eq!(processor.stored().records.values().sum::<u64>(), 2);
+    let record: Vec<u64> = (0..8).map(|word| words.read(PHYSICAL + 8 * word).unwrap()).collect();
+    assert_eq!(record, [RECORD | 64, 0, 0x4000, 1 << 2, 77, 0, 0, 0]);
+}
+
+#[test]
+fn a_full_buffer_says_so_and_takes_no_more_records() {
+    let (mut processor, words) = recording(4);
+    processor.run(Mode::User, &|selected| branches(selected) * 1_000);
+    let stored = processor.stored().clone();
+    assert_eq!(stored.records.values().sum::<u64>(), 64);
+    assert!(stored.records_refused > 0 && stored.faults == 0);
+    assert_eq!(processor.rdmsr(INDEX), Ok(ENABLE | 4 << 36 | 1 << 31 | 0x100 << 4));
+    assert_eq!(words.read(PHYSICAL + 0x1000), None, "nothing behind the page");
+    processor.wrmsr(INDEX, ENABLE | 4 << 36).unwrap();
+    processor.run(Mode::User, &|selected| branches(selected));
+    assert_eq!(processor.rdmsr(INDEX), Ok(ENABLE | 4 << 36 | 4 << 4), "the next event writes the record");
+}
+
+#[test]
+fn the_product_reads_records_in_one_piece_and_in_fragments() {
+    let (mut processor, words) = recording(4);
+    processor.set_fragments(Fragments::ByTurns);
+    processor.run(Mode::User, &|selected| branches(selected) * 5);
+    for ip in 0..6 {
+        processor.set_place(0x4000 + ip, 77);
+        processor.run(Mode::User, &|selected| branches(selected) * 6);
+    }
+    let written = (processor.rdmsr(INDEX).unwrap() >> 4 & 0x7F_FFFF) as usize * 16;
+    let (mut begin, mut parts, mut ips) = (0, 0, Vec::new());
+    while begin < written {
+        let word = |offset: usize| words.read(PHYSICAL + (begin + offset) as u64).unwrap();
+        let (part, size) = Format::Architectural.part(written - begin, word);
+        match part {
+            Part::Record(PebsRecord { ip, is_exact: true, counters: Some(0b100) }) => ips.push(ip),
+            Part::Fragment => {}
+            other => panic!("{other:?}"),
+        }
+        (begin, parts) = (begin + size, parts + 1);
+    }
+    assert_eq!((begin, parts), (written, 6 + 4), "two of six have a null record before them, two a second fragment");
+    assert_eq!(ips, [0x4000, 0x4001, 0x4002, 0x4003, 0x4004, 0x4005]);
+}
