@@ -47,7 +47,16 @@ pub fn record(path: &Path) {
         cookie: 0,
     };
     let samples: Vec<SampleRecord> = (0..10_000).map(|number| sample(number).into()).collect();
-    let count = Count { event: 0, processor: 0, count: 0, samples: 10_000, lost: 0, throttled: 0, disturbed: None };
+    let count = Count {
+        event: 0,
+        processor: 0,
+        count: 0,
+        samples: 10_000,
+        lost: 0,
+        throttled: 0,
+        disturbed: None,
+        recorder: 0,
+    };
     let summary =
         Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: None, kept: None };
     let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &session).unwrap();

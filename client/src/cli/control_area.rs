@@ -22,7 +22,8 @@ TABLE
   Whose   of the kernel, or of halprof if the kernel allocated none
   State   result of the last request for this area, as an NTSTATUS, or none
   BTS     whether the processor can record its branches
-  PEBS    format of its precise records, if it supports them
+  PEBS    format of its precise records, if it supports them: of its
+          own with architectural PEBS, which needs no area
 
 EXAMPLES
   .\\client control-area

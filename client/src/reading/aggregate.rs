@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use halprof::core_types::{self, qualified};
 use halprof::event;
 use halprof::text::processors::named;
-use pmu::Source;
+use pmu::{Recorder, Source};
 use recording::{Kept, MissingStack, RecordedEvent, RecordedSession, StackEnd};
 use report::{
     CallOrder, Column, Contents, FirstRows, Limits, OmittedRows, RowTotal, SampledSource, Slice, StackStats,
@@ -152,6 +152,9 @@ pub struct SourceAggregate {
     pub precise: u64,
     /// Samples that are PEBS records of the next instruction.
     pub precise_next: u64,
+    /// Which counters made these records, and on how many processors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recorders: Vec<RecorderFields>,
     /// Number of lost samples.
     pub lost: u64,
     /// Lost samples as a share of all samples of all processes, from 0 to 1.
@@ -171,6 +174,54 @@ pub struct SourceAggregate {
     /// Rows omitted because of the limits.
     #[serde(skip)]
     pub rest: OmittedRows,
+}
+
+/// A kind of counter that made precise records.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RecorderFields {
+    /// The kind.
+    pub counter: RecorderName,
+    /// Number of processors.
+    pub processors: u64,
+}
+
+/// Kind of a counter that records precisely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RecorderName {
+    /// A general counter: the event after the overflow writes the record.
+    General,
+    /// A general counter with precise distribution: the overflow writes it.
+    GeneralDistributed,
+    /// Fixed counter 0, with precise distribution.
+    FixedDistributed,
+}
+
+impl RecorderName {
+    const fn of(recorder: Recorder) -> Option<Self> {
+        Some(match recorder {
+            Recorder::None => return None,
+            Recorder::General => Self::General,
+            Recorder::Distributed => Self::GeneralDistributed,
+            Recorder::Fixed => Self::FixedDistributed,
+        })
+    }
+}
+
+/// Returns the kinds of counters that made the precise records of a source, the best first.
+fn recorders(contents: &Contents, sampled: SampledSource) -> Vec<RecorderFields> {
+    let counts = contents.summary.iter().flat_map(|summary| &summary.counts);
+    let of_source = counts.filter(|count| {
+        count.event == sampled.event && contents.sample_counts.source_on(count.event, count.processor) == sampled
+    });
+    let mut all: BTreeMap<Recorder, u64> = BTreeMap::new();
+    for recorder in of_source.filter_map(|count| Recorder::from_number(count.recorder)) {
+        *all.entry(recorder).or_default() += 1;
+    }
+    let named = |(recorder, processors)| Some(RecorderFields { counter: RecorderName::of(recorder)?, processors });
+    all.into_iter().rev().filter_map(named).collect()
 }
 
 /// An event as requested.
@@ -426,6 +477,7 @@ fn source(
         selected_lost,
         precise: table.total.precise,
         precise_next: table.total.precise_next,
+        recorders: recorders(contents, sampled),
         lost,
         lost_share,
         paused_share,

@@ -6,7 +6,7 @@ use std::ops::Add;
 use pmu::Source;
 use protocol::BRANCHES;
 
-use crate::reading::aggregate::{SourceAggregate, StackSummary};
+use crate::reading::aggregate::{RecorderFields, RecorderName, SourceAggregate, StackSummary};
 use crate::reading::losses::ProcessorLoss;
 use counts::disturbance::Disturbance;
 use counts::share::{self, percent};
@@ -33,6 +33,7 @@ pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
     let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
+    lines.extend(source.recorders.iter().map(|one| ("", recorded_by(one, source.recorders.len() > 1))));
     lines.extend(source.stacks.iter().flat_map(stack_lines));
     lines.extend(loss_lines(source));
     lines.extend(narrows.then(|| ("Selected", selected(source))));
@@ -55,6 +56,16 @@ fn skid(source: &SourceAggregate) -> Option<&'static str> {
         (0, _) => Some("the instruction behind the one that made the event happen"),
         _ => Some("0 on some processors, on others the instruction behind"),
     }
+}
+
+/// Says which kind of counter made the records, and on how many processors if there are several kinds.
+fn recorded_by(RecorderFields { counter, processors }: &RecorderFields, is_one_of_several: bool) -> String {
+    let how = match counter {
+        RecorderName::General => "recorded by general counters, one event after each overflow",
+        RecorderName::GeneralDistributed => "recorded by general counters with precise distribution",
+        RecorderName::FixedDistributed => "recorded by fixed counter 0, with precise distribution",
+    };
+    if is_one_of_several { format!("{how} (on {})", counted(*processors, "CPU")) } else { how.to_owned() }
 }
 
 /// Returns the shares of samples with complete, truncated and missing call stacks, and why these are missing.

@@ -16,6 +16,9 @@ use user_error::Error;
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
 
+/// PEBS_FMT of architectural PEBS, which has a buffer of its own.
+const ARCHITECTURAL: u32 = 15;
+
 /// Placeholder for a processor without an area.
 const NONE: &str = "-";
 
@@ -103,7 +106,11 @@ fn rows(areas: &[ControlArea], width: usize) -> String {
             area.owner.unwrap_or(NONE).to_owned(),
             state(area),
             if area.branches { "yes" } else { "no" }.to_owned(),
-            area.precise_format.map_or_else(|| "no".to_owned(), |format| format.to_string()),
+            match area.precise_format {
+                None => "no".to_owned(),
+                Some(ARCHITECTURAL) => "own".to_owned(),
+                Some(format) => format.to_string(),
+            },
         ]
     };
     fitted(&HEADINGS, &["CPU"], &["State"], areas.iter().map(row).collect(), width)

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use pmu::first_access::Fault;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, ProcessorIndex};
+use protocol::modes;
 use protocol::{ALL_SOURCES, BRANCH_STORE, CountRecord, DETACHED, Event, MAX_GROUP, SessionEvent, TIMER, flags};
 use sample_ring::Slot;
 
@@ -347,7 +348,12 @@ impl Session {
                     durations,
                     full: numbers.full,
                     movement: count.movement(),
-                    reserved: 0,
+                    recorder: match place {
+                        Place::Counter(counter) if event.modes & modes::PRECISE != 0 => {
+                            hal.interface_of(*processor).recorder(counter) as u32
+                        }
+                        _ => 0,
+                    },
                 });
             }
         }

@@ -428,8 +428,9 @@ layout! {
         /// `pmu::hal::movement::Movement`: 0 as far as can be told everything, 1 nothing, 2 a part. Tried under a
         /// hypervisor only.
         movement: u32,
-        /// Zero.
-        reserved: u32,
+        /// Which kind of counter made the precise records, a number of `pmu::Recorder`; zero if the event is not
+        /// precise.
+        recorder: u32,
     }
 
     /// In: the session to fetch samples from, and how long to wait for them.

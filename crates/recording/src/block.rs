@@ -255,6 +255,10 @@ pub struct Count {
     /// What another program changed in the registers of the count; `None` if nothing was found changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,
+    /// Which kind of counter made the precise records, as in [`protocol::CountRecord::recorder`]; zero if the event is
+    /// not precise, or the client was older.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder: u32,
 }
 
 /// The first register of a count that was found changed.

@@ -106,8 +106,8 @@ fn any_process() -> impl Strategy<Value = Process> {
 fn any_count() -> impl Strategy<Value = Count> {
     let disturbed = any::<(u32, u32, u64, u64, u64)>()
         .prop_map(|(register, interface, found, expected, at)| Disturbed { register, interface, found, expected, at });
-    (any::<(u32, u32, u64, u64, u64, u64)>(), option::of(disturbed)).prop_map(
-        |((event, processor, count, samples, lost, throttled), disturbed)| Count {
+    (any::<(u32, u32, u64, u64, u64, u64, u32)>(), option::of(disturbed)).prop_map(
+        |((event, processor, count, samples, lost, throttled, recorder), disturbed)| Count {
             event,
             processor,
             count,
@@ -115,6 +115,7 @@ fn any_count() -> impl Strategy<Value = Count> {
             lost,
             throttled,
             disturbed,
+            recorder,
         },
     )
 }

@@ -14,6 +14,7 @@ pub enum Release {
     ServerSp1_2003,
     Vista,
     Windows7,
+    Windows8,
     Windows10,
     Windows10_2004,
 }
@@ -31,7 +32,7 @@ pub enum Level {
 }
 
 use Level::{Any, BelowIpi, Dispatch, Thread};
-use Release::{ServerSp1_2003, Vista, Windows7, Windows10, Windows10_2004, Windows2000};
+use Release::{ServerSp1_2003, Vista, Windows7, Windows8, Windows10, Windows10_2004, Windows2000};
 
 /// "Minimum supported client" and "IRQL" in the WDK's reference, or Windows 2000 if it names no release. The levels are
 /// those for memory of the non-paged pool and for waits without a timeout. The reference does not document memcmp,
@@ -92,6 +93,9 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "KeSetTimerEx", Windows2000, Dispatch),
     ("ntoskrnl.exe", "KeWaitForSingleObject", Windows2000, Thread),
     ("ntoskrnl.exe", "KfRaiseIrql", Windows7, Any),
+    ("ntoskrnl.exe", "MmAllocateContiguousNodeMemory", Windows8, Dispatch),
+    ("ntoskrnl.exe", "MmFreeContiguousMemory", Windows2000, Dispatch),
+    ("ntoskrnl.exe", "MmGetPhysicalAddress", Windows2000, Any),
     ("ntoskrnl.exe", "MmGetSystemRoutineAddress", Windows2000, Thread),
     ("ntoskrnl.exe", "MmMapIoSpaceEx", Windows10, Dispatch),
     ("ntoskrnl.exe", "MmMapLockedPagesSpecifyCache", Windows2000, Dispatch),

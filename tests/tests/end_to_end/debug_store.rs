@@ -10,8 +10,9 @@ use zerocopy::IntoBytes;
 
 use crate::life::{connect, header};
 
-/// An identity for each PEBS format, and an event. In format 6 one by fixed counter 0, and one with UMASK2.
-const FORMATS: [(&str, u64, &str); 7] = [
+/// An identity for each PEBS format, 15 for architectural PEBS, and an event. From format 6 on one by fixed counter 0, and
+/// one with UMASK2.
+const FORMATS: [(&str, u64, &str); 9] = [
     ("core2-e5200", 0, "InstructionRetired:p@4M"),
     ("nehalem-920", 1, "InstructionRetired:p@4M"),
     ("haswell-4710mq", 2, "InstructionRetired:p@4M"),
@@ -19,6 +20,8 @@ const FORMATS: [(&str, u64, &str); 7] = [
     ("alder-lake-12900k", 4, "InstructionRetired:p@4M"),
     ("lunar-lake-288v", 6, "INST_RETIRED.PREC_DIST:p@4M"),
     ("lunar-lake-288v", 6, "BR_INST_RETIRED.COND_TAKEN:p@100k"),
+    ("panther-lake-355", 15, "InstructionRetired:p@4M"),
+    ("panther-lake-355", 15, "BR_INST_RETIRED.COND_TAKEN:p@100k"),
 ];
 
 /// Exit codes: unsupported on this machine; in use by other software.
@@ -225,7 +228,7 @@ type Obstacle = fn(&mut Lab);
 fn recording_is_refused_with_its_reason() {
     const RECORD: [&str; 6] = ["record", "-a", "--duration", "0.4s", "-e", "InstructionRetired:p"];
     const TRACE: [&str; 3] = ["branches", "--duration", "0.4s"];
-    let cases: [(&str, Obstacle, &[&str], i32, &str); 10] = [
+    let cases: [(&str, Obstacle, &[&str], i32, &str); 9] = [
         ("haswell-4710mq", |lab| lab.wire.set_kva_shadow(KvaShadow::On).unwrap(), &TRACE, UNSUPPORTED, "VA shadow"),
         ("haswell-4710mq", |lab| lab.wire.set_kva_shadow(KvaShadow::On).unwrap(), &RECORD, UNSUPPORTED, "VA shadow"),
         (
@@ -252,7 +255,6 @@ fn recording_is_refused_with_its_reason() {
         ),
         ("zen4-7700x", |_| {}, &TRACE, UNSUPPORTED, "Intel"),
         ("firecracker-cascade-lake", |_| {}, &TRACE, UNSUPPORTED, "Debug Store"),
-        ("panther-lake-355", |_| {}, &RECORD, UNSUPPORTED, "architectural PEBS"),
         (
             "haswell-4710mq",
             |_| {},
@@ -286,7 +288,7 @@ fn unloading_while_recording_restores_the_registers() {
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
     probe.service("unload", "halprof").unwrap().unwrap();
-    for identity in ["haswell-4710mq", "alder-lake-12900k"] {
+    for identity in ["haswell-4710mq", "alder-lake-12900k", "panther-lake-355"] {
         lab.become_processor(identity).unwrap();
         (0..2).for_each(|processor| lab.wire.set_debug_store(processor, 0, OTHERS, None).unwrap());
         let found = lab.wire.debug_store().unwrap();

@@ -136,6 +136,7 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
         lost: 0,
         throttled: 0,
         disturbed: None,
+        recorder: 0,
     };
     assert_eq!(summary.counts, [of(0, 200_000, 3), of(1, 100_000, 2)]);
     assert_eq!((summary.interrupted_by_user, summary.exit_code), (false, Some(3)));

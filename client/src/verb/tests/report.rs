@@ -113,6 +113,7 @@ pub(super) fn summary() -> Summary {
         lost,
         throttled,
         disturbed: None,
+        recorder: 0,
     };
     Summary {
         elapsed: 12_345_678,

@@ -154,6 +154,7 @@ fn recording() -> Vec<u8> {
         lost,
         throttled: 0,
         disturbed: None,
+        recorder: 0,
     };
     let counts = vec![count(0, 0, 9, 0), count(0, 1, 1, 3), count(1, 0, 2, 0), count(1, 1, 0, 0)];
     let summary = Summary { elapsed: 5_000_000, counts, interrupted_by_user: false, exit_code: Some(3), kept: None };

@@ -1,6 +1,7 @@
 //! Architectural PEBS where it differs from the Debug Store: physical memory, registers of its own, fragments.
 
 use model::{CounterId, Fragments, Mode, Processor};
+use pmu::Recorder;
 use pmu::source::RawEvent;
 use protocol::{ErrorCode, Event, EventRequest, modes};
 use simulation::{Client, SimMachine};
@@ -69,7 +70,7 @@ fn both_core_types_of_a_hybrid_record() {
         assert_eq!((count.samples, count.lost), (records(&machine, processor), 0), "{count:?}");
         assert_eq!(count.count, machine.counted(processor, count.counter), "{count:?}");
     }
-    assert_eq!(counts.len(), 2);
+    assert_eq!(counts.iter().map(|count| count.recorder).collect::<Vec<_>>(), [Recorder::Fixed as u32; 2]);
     assert!(is_left_clean(&machine));
 }
 
@@ -176,5 +177,7 @@ fn counts_are_exact_on_every_counter_that_records() {
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!(counts[0].count, 60_000, "{number}");
         assert_eq!(counts[0].samples, records(&machine, 0), "{number}");
+        let recorder = if number < 2 { Recorder::Distributed } else { Recorder::General };
+        assert_eq!(Recorder::from_number(counts[0].recorder), Some(recorder), "{number}");
     }
 }

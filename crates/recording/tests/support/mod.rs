@@ -78,7 +78,8 @@ pub fn sample(time: u64) -> SampleRecord {
 /// Returns the summary of a recording of one second.
 pub fn summary() -> Summary {
     let disturbed = Some(Disturbed { register: 0x38D, interface: 1, found: u64::MAX, expected: 2, at: 5 });
-    let count = Count { event: 0, processor: 1, count: u64::MAX, samples: 3, lost: 1, throttled: 2, disturbed };
+    let count =
+        Count { event: 0, processor: 1, count: u64::MAX, samples: 3, lost: 1, throttled: 2, disturbed, recorder: 3 };
     Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: Some(-3), kept: None }
 }
 

@@ -136,6 +136,7 @@ pub fn summary() -> Summary {
         lost,
         throttled: 0,
         disturbed: None,
+        recorder: 0,
     };
     Summary {
         elapsed: 100_000,

@@ -81,6 +81,6 @@ pub fn count(source: u64, processor: u32, count: u64, enabled: u64) -> CountReco
         products: [0; 2],
         durations: [0; 2],
         movement: 0,
-        reserved: 0,
+        recorder: 0,
     }
 }

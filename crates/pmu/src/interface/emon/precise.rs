@@ -6,6 +6,7 @@ use x86_defs::intel::perfmon::{GlobalStatus, PerfEvtSel};
 use super::{Emon, IA32_PERF_GLOBAL_OVF_CTRL, Microarchitecture, Recorders};
 use crate::cpu::Cpu;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::recorder::Recorder;
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
 
@@ -192,6 +193,16 @@ impl Emon {
             && self.capabilities.recorders().general != 1;
         let doubtful = if is_doubtful { CounterSet::first(1) } else { CounterSet::NONE };
         form.counters().and(self.general()).without(doubtful).or(fixed)
+    }
+
+    /// Returns what kind of counter this is for precise records, if it records some.
+    #[must_use]
+    pub const fn recorder(self, counter: u8) -> Recorder {
+        match (self.number(counter), self.events_to_record(counter)) {
+            (Some(_), _) => Recorder::Fixed,
+            (None, 0) => Recorder::Distributed,
+            (None, _) => Recorder::General,
+        }
     }
 
     /// Returns how many events of a counter that records precisely follow its overflow until the record is written,
