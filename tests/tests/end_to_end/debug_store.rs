@@ -12,7 +12,7 @@ use crate::life::{connect, header};
 
 /// An identity for each PEBS format, 15 for architectural PEBS, and an event. From format 6 on one by fixed counter 0, and
 /// one with UMASK2.
-const FORMATS: [(&str, u64, &str); 9] = [
+const FORMATS: [(&str, u64, &str); 11] = [
     ("core2-e5200", 0, "InstructionRetired:p@4M"),
     ("nehalem-920", 1, "InstructionRetired:p@4M"),
     ("haswell-4710mq", 2, "InstructionRetired:p@4M"),
@@ -22,6 +22,8 @@ const FORMATS: [(&str, u64, &str); 9] = [
     ("lunar-lake-288v", 6, "BR_INST_RETIRED.COND_TAKEN:p@100k"),
     ("panther-lake-355", 15, "InstructionRetired:p@4M"),
     ("panther-lake-355", 15, "BR_INST_RETIRED.COND_TAKEN:p@100k"),
+    ("nova-lake-derived", 15, "INST_RETIRED.PREC_DIST:p@4M"),
+    ("diamond-rapids-derived", 15, "INST_RETIRED.PREC_DIST:p@4M"),
 ];
 
 /// Exit codes: unsupported on this machine; in use by other software.
@@ -191,6 +193,10 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
         let report = lab.client(&["report", "C:\\precise.rec"]).unwrap().success().unwrap();
         let skid = if format >= 2 { "0" } else { "the instruction behind" };
         assert!(report.out.lines().any(|line| line.starts_with("Skid") && line.contains(skid)), "{}", report.out);
+        let by_fixed =
+            matches!(event, "INST_RETIRED.PREC_DIST:p@4M") || format == 4 || event.starts_with("Inst") && format > 4;
+        let by = if by_fixed { "by fixed counter 0, with precise distribution" } else { "by general counters" };
+        assert!(report.out.lines().any(|line| line.contains(by)), "{identity} {event}: {}", report.out);
         assert_eq!(lab.wire.debug_store().unwrap(), found, "{identity}");
     }
     drop(probe);

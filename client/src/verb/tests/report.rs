@@ -6,6 +6,7 @@ mod thinning;
 
 use std::path::{Path, PathBuf};
 
+use pmu::Recorder;
 use protocol::{
     CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, SampleRecord,
     StopKind, StopRecord, UNKNOWN,
@@ -312,7 +313,18 @@ fn precise() -> File {
         writer.process(&process).unwrap();
     }
     writer.samples(&records).unwrap();
-    File::holding(&writer.finish(&Summary { counts: Vec::new(), ..summary() }).unwrap())
+    let by = |event, processor, recorder: Recorder| Count {
+        event,
+        processor,
+        count: 0,
+        samples: 0,
+        lost: 0,
+        throttled: 0,
+        disturbed: None,
+        recorder: recorder as u32,
+    };
+    let counts = vec![by(0, 0, Recorder::Fixed), by(0, 1, Recorder::General), by(1, 1, Recorder::Distributed)];
+    File::holding(&writer.finish(&Summary { counts, ..summary() }).unwrap())
 }
 
 #[test]

@@ -75,6 +75,36 @@ fn both_core_types_of_a_hybrid_record() {
 }
 
 #[test]
+fn one_core_type_records_so_and_the_other_through_the_debug_store() {
+    let processor = |name: &str| {
+        let identity = cpuid_dumps::find(name).unwrap();
+        let dump = identity.cpuid();
+        let mut processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
+            .with_perf_capabilities(identity.perf_capabilities());
+        processor.set_memory(Box::new(host_memory::ProcessMemory));
+        processor
+    };
+    for names in [[NAME.0, "lunar-lake-288v-efficient"], ["lunar-lake-288v", "panther-lake-355-efficient"]] {
+        let machine = SimMachine::of(names.map(processor));
+        let found = [0, 1].map(|processor| registers(&machine, processor));
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, &header(3), &[precise(INSTRUCTIONS, INTERVAL)]);
+        for processor in 0..2 {
+            (0..10).for_each(|_| run(&machine, &engine, processor, 0x2000, TO_RECORD));
+            let is_architectural = register(&machine, processor, BASE).is_some();
+            assert_eq!(register(&machine, processor, DS_AREA) == Some(0), is_architectural, "{names:?}");
+        }
+        for count in stopped(client, &mut engine, session, None) {
+            assert_eq!((count.samples, count.lost), (records(&machine, count.processor), 0), "{names:?} {count:?}");
+            assert!(count.samples > 8, "{names:?} {count:?}");
+        }
+        assert_eq!([0, 1].map(|processor| registers(&machine, processor)), found);
+        assert!(is_left_clean(&machine));
+    }
+}
+
+#[test]
 fn a_processor_without_contiguous_memory_is_refused_and_nothing_has_changed() {
     let machine = machine(NAME.0, NAME.1, 2);
     let before = [0, 1].map(|processor| registers(&machine, processor));
