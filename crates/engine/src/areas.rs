@@ -289,7 +289,7 @@ fn make(
 ) -> Result<(ControlArea, AreaAllocator, NtStatus), Refusal> {
     let from_driver = |status| {
         let maker = match need {
-            AreaUse::Used { pages: 1.., .. } => AreaAllocator::Contiguous((need.bytes() / BUFFER_PAGE & 0xFFFF) as u16),
+            AreaUse::Used { pages: pages @ 1.., .. } => AreaAllocator::Contiguous(pages.saturating_add(1)),
             _ => AreaAllocator::Driver,
         };
         let made = platform.allocate_area(processor, maker);

@@ -48,10 +48,13 @@ pub const fn most_before(format: Format) -> u32 {
     }
 }
 
+/// Size of a record of architectural PEBS in bytes.
+const RECORD_BYTES: u32 = Format::Architectural.least_words() as u32 * 8;
+
 /// Returns the power of two of the pages that a buffer of architectural PEBS has for so many records before an
 /// interrupt.
 pub const fn buffer_pages_log2(before: u32) -> u8 {
-    let bytes = (before + SPARE_RECORDS) * Format::Architectural.least_size() as u32;
+    let bytes = (before + SPARE_RECORDS) * RECORD_BYTES;
     (bytes.div_ceil(BUFFER_PAGE).next_power_of_two().trailing_zeros() & 0xF) as u8
 }
 
@@ -157,9 +160,8 @@ impl DsBuffers {
     pub fn set_area(&mut self, area: ControlArea) {
         let architectural = self.precise.as_ref().filter(|precise| precise.numbering.format.is_architectural());
         let buffer = architectural.and_then(|precise| {
-            let bytes = precise.before * (Format::Architectural.least_size() as u64 & 0xFF) as u32;
-            let address = buffer_at(area.physical?);
-            Some(RecordBuffer { address, pages_log2: buffer_pages_log2(precise.before), threshold: bytes })
+            let (address, pages_log2) = (buffer_at(area.physical?), buffer_pages_log2(precise.before));
+            Some(RecordBuffer { address, pages_log2, threshold: precise.before * RECORD_BYTES })
         });
         let uses_store = self.branches.is_some() || buffer.is_none();
         self.place = Place { area: uses_store.then_some(area.address), buffer };
@@ -410,7 +412,7 @@ impl Precise {
     #[inline]
     fn word(&self, cpu: &impl Cpu, offset: usize) -> u64 {
         if self.numbering.format.is_architectural() {
-            return cpu.save_area((BUFFER_PAGE as usize + offset).div_euclid(8) as u16);
+            return cpu.save_area((((BUFFER_PAGE as usize + offset) / 8) as u64 & 0xFFFF) as u16);
         }
         self.words.get(offset / 8).map_or(0, load)
     }

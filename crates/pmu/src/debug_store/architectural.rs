@@ -43,7 +43,7 @@ impl RecordBuffer {
 
     /// Returns the index of an empty buffer.
     const fn empty(self) -> u64 {
-        PebsIndex::new().with_en(true).with_thresh(self.threshold / INDEX_UNIT as u32 & 0x7F_FFFF).into_bits()
+        PebsIndex::new().with_en(true).with_thresh((self.threshold / INDEX_UNIT as u32) & 0x7F_FFFF).into_bits()
     }
 }
 

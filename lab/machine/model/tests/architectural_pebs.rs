@@ -1,5 +1,7 @@
 //! Architectural PEBS: registers, records, and the product's reading of them.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use debug_store::pebs::{Format, Part, PebsRecord};
 use model::{Fragments, GeneralProtection, Memory, Mode, Processor, Selected};
 use std::{

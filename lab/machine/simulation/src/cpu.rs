@@ -26,7 +26,7 @@ pub struct ModelCpu {
     /// Whether each takes a unit of time, in which each event occurs once.
     is_steady: AtomicBool,
     /// The control area, with its maximum size.
-    area: Box<ControlAreaWords>,
+    area: Box<[Page]>,
     /// Number of words of the control area that are allocated.
     area_words: AtomicUsize,
     /// Physical address of the control area if it is contiguous, or 0.
@@ -80,12 +80,15 @@ const fn clear_by_others(number: u32) -> u64 {
 /// No guarded access has faulted.
 const NO_FAULT: u64 = u64::MAX;
 
-/// Words of the largest area: a page, and 32 for a buffer of architectural PEBS.
-const AREA_WORDS: usize = 33 * host_memory::contiguous::PAGE / 8;
+/// Pages of the largest area: one, and 32 for a buffer of architectural PEBS.
+const AREA_PAGES: usize = 33;
 
-/// Memory for the control area, which begins at a page.
+/// Words of a page.
+const PAGE_WORDS: usize = host_memory::contiguous::PAGE / 8;
+
+/// A page of the control area.
 #[repr(align(4096))]
-struct ControlAreaWords([AtomicU64; AREA_WORDS]);
+struct Page([AtomicU64; PAGE_WORDS]);
 
 impl ModelCpu {
     /// Wraps a processor.
@@ -99,7 +102,7 @@ impl ModelCpu {
             accesses: AtomicU64::new(0),
             holds_time: AtomicBool::new(false),
             is_steady: AtomicBool::new(false),
-            area: Box::new(ControlAreaWords([const { AtomicU64::new(0) }; AREA_WORDS])),
+            area: (0..AREA_PAGES).map(|_| Page([const { AtomicU64::new(0) }; PAGE_WORDS])).collect(),
             area_words: AtomicUsize::new(0),
             area_physical: AtomicU64::new(0),
             time_stamp: AtomicU64::new(0),
@@ -263,10 +266,10 @@ impl ModelCpu {
     /// # Panics
     /// Panics if the area is already allocated, or cannot have so many words.
     pub fn allocate_area(&self, words: usize) -> u64 {
-        assert!(words <= AREA_WORDS);
+        assert!(words <= AREA_PAGES * PAGE_WORDS);
         assert_eq!(self.area_words.swap(words, Ordering::Relaxed), 0, "allocated twice");
-        self.area.0.iter().take(words).for_each(|word| word.store(0, Ordering::Relaxed));
-        self.area.0.as_ptr().expose_provenance() as u64
+        self.area.iter().flat_map(|page| &page.0).take(words).for_each(|word| word.store(0, Ordering::Relaxed));
+        self.area.as_ptr().expose_provenance() as u64
     }
 
     /// As [`allocate_area`](Self::allocate_area), of contiguous physical memory. Returns its physical address as well.
@@ -301,7 +304,7 @@ impl ModelCpu {
     fn area_word(&self, word: u16) -> Option<&AtomicU64> {
         let (index, words) = (usize::from(word), self.area_words.load(Ordering::Relaxed));
         assert!(words == 0 || index < words, "word {word} of an area of {words} words");
-        self.area.0.get(index).filter(|_| words > 0)
+        self.area.get(index / PAGE_WORDS)?.0.get(index % PAGE_WORDS).filter(|_| words > 0)
     }
 
     /// Returns the number of reads and of writes of the LVT entry.

@@ -108,9 +108,9 @@ impl Microarchitecture {
     /// overflow itself (SDM Vol. 3B, "PDist: Precise Distribution"; `PDISTCounter` of the event files).
     const fn events_to_record(self, counter: u8) -> u64 {
         match (self, counter) {
-            (Self::GoldenCove | Self::RedwoodCove, 0) => 0,
-            // CPUID.23H.5:EBX says the same where that subleaf exists.
-            (Self::LionCove | Self::CougarCove | Self::CoyoteCove | Self::Darkmont | Self::ArcticWolf, 0 | 1) => 0,
+            // CPUID.23H.5:EBX says the same of the last four.
+            (Self::GoldenCove | Self::RedwoodCove, 0)
+            | (Self::LionCove | Self::CougarCove | Self::CoyoteCove | Self::Darkmont | Self::ArcticWolf, 0 | 1) => 0,
             _ => 1,
         }
     }

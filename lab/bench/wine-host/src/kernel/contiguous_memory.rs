@@ -39,7 +39,7 @@ pub extern "system" fn allocate(
         let whole = bytes.next_multiple_of(contiguous::PAGE);
         let memory = pool::allocate_pages(NAME, whole, TAG);
         if !memory.is_null() {
-            contiguous::add(memory.expose_provenance() as u64, whole as u64);
+            _ = contiguous::add(memory.expose_provenance() as u64, whole as u64);
         }
         memory
     })

@@ -176,9 +176,9 @@ impl Architectural {
         let turn = if self.fragments == Fragments::ByTurns { self.records % 3 } else { 0 };
         let mut words = if turn == 1 { vec![2 * WORD, 0] } else { Vec::new() };
         let continued = if turn == 2 { CONTINUED } else { 0 };
-        words.extend([BASIC | continued | 8 * WORD, 0, ip, counter_bit(counter), time, 0, 0, 0]);
+        words.extend([BASIC | continued | (8 * WORD), 0, ip, counter_bit(counter), time, 0, 0, 0]);
         if turn == 2 {
-            words.extend([REGISTERS | 22 * WORD, 0, FLAGS, ip.wrapping_add(INSTRUCTION_LENGTH)]);
+            words.extend([REGISTERS | (22 * WORD), 0, FLAGS, ip.wrapping_add(INSTRUCTION_LENGTH)]);
             words.extend((0..16).map(general_register).chain([0, 0]));
         }
         words
