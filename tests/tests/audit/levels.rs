@@ -9,8 +9,8 @@ use crate::file::{bytes, entry, functions, image};
 use crate::imports::{Level, level};
 
 /// Limit for the stack of each entry point, in bytes. A kernel stack has 24 KiB, part of which the interrupted code has
-/// used. The deepest case is a processor that exceeds its budget while its Debug Store is in use.
-const STACK: u64 = 1_488;
+/// used. The deepest case is a processor that exceeds its budget while it records precisely.
+const STACK: u64 = 1_528;
 
 /// The same limit for the work of requests on a processor, which begins on the stack of the request, or on one of which
 /// an IPI uses little more. The deepest case is the start of a session whose events load what hardware reloads.

@@ -23,7 +23,7 @@ const FORMATS: [(&str, u64, &str); 11] = [
     ("panther-lake-355", 15, "InstructionRetired:p@4M"),
     ("panther-lake-355", 15, "BR_INST_RETIRED.COND_TAKEN:p@100k"),
     ("nova-lake-derived", 15, "INST_RETIRED.PREC_DIST:p@4M"),
-    ("diamond-rapids-derived", 15, "INST_RETIRED.PREC_DIST:p@4M"),
+    ("diamond-rapids-derived", 15, "InstructionRetired:p@4M"),
 ];
 
 /// Exit codes: unsupported on this machine; in use by other software.

@@ -105,10 +105,8 @@ struct Precise {
 /// A precise record.
 #[derive(Debug, Clone, Copy)]
 pub struct FetchedRecord {
-    /// Instruction pointer.
-    pub ip: u64,
-    /// The instruction at `ip` is the one that caused the event.
-    pub is_exact: bool,
+    /// What the processor wrote.
+    pub record: PebsRecord,
     /// Counters that overflowed. If the record is ambiguous, each of them is charged with one lost sample.
     pub counters: CounterSet,
     /// The counters are certain.
@@ -313,7 +311,7 @@ impl DsBuffers {
         }
         let watermark_hit = |index, threshold| cpu.save_area(index) >= cpu.save_area(threshold);
         let precise_due = self.precise.as_ref().is_some_and(|precise| {
-            let (bytes, is_full) = precise.waiting(cpu, self.place.buffer);
+            let (bytes, is_full) = precise.waiting(cpu, self.place.buffer.as_ref());
             self.waiting = bytes / precise.numbering.format.least_size().max(1);
             match self.place.buffer {
                 Some(_) => is_full || self.waiting >= precise.before as usize,
@@ -344,34 +342,36 @@ impl DsBuffers {
 
     /// Passes each precise record to `each`, oldest first, and empties the buffer. Returns whether there were any. No
     /// counter that records may count in the meantime.
-    pub fn fetch_precise(&mut self, cpu: &impl Cpu, mut each: impl FnMut(FetchedRecord)) -> bool {
+    pub fn fetch_precise(&mut self, cpu: &impl Cpu, mut each: impl FnMut(&FetchedRecord)) -> bool {
         let (Some(precise), true) = (&self.precise, self.installed) else { return false };
-        let (numbering, buffer) = (precise.numbering, self.place.buffer);
-        let (bytes, is_full) = precise.waiting(cpu, buffer);
-        let mut begin = 0;
-        while begin < bytes {
-            let (part, size) = numbering.format.part(bytes - begin, |offset| precise.word(cpu, begin + offset));
-            begin = begin.saturating_add(size);
-            let PebsRecord { ip, is_exact, counters } = match part {
-                Part::Record(record) => record,
-                Part::Fragment => continue,
-                Part::Unreadable => PebsRecord { ip: 0, is_exact: false, counters: Some(0) },
-            };
-            let (counters, is_certain) = precise.counters_of(counters);
-            each(FetchedRecord { ip, is_exact, counters, is_certain, number: self.fetched, numbering });
-            self.fetched = self.fetched.wrapping_add(1);
+        let (bytes, is_full) = precise.waiting(cpu, self.place.buffer.as_ref());
+        let mut offset = 0;
+        while offset < bytes {
+            if let Some(record) = precise.next_record(cpu, &mut offset, bytes) {
+                let (counters, is_certain) = precise.counters_of(record.counters);
+                let (number, numbering) = (self.fetched, precise.numbering);
+                each(&FetchedRecord { record, counters, is_certain, number, numbering });
+                self.fetched = self.fetched.wrapping_add(1);
+            }
         }
         (self.waiting, self.was_full) = (0, self.was_full || is_full);
-        if buffer.is_none() {
-            cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
-        }
-        if let Some(buffer) = buffer.filter(|_| bytes > 0 || is_full) {
-            architectural::empty(cpu, buffer);
-        }
-        if bytes > 0 {
-            registers::acknowledge(cpu, numbering.format);
-        }
+        self.empty_precise(cpu, bytes > 0, is_full);
         bytes > 0
+    }
+
+    /// Empties the buffer of precise records, which had some or was full.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
+    fn empty_precise(&self, cpu: &impl Cpu, had_records: bool, was_full: bool) {
+        let Some(precise) = &self.precise else { return };
+        match self.place.buffer {
+            None => cpu.set_save_area(word::PEBS_INDEX, address(&precise.words)),
+            Some(buffer) if had_records || was_full => architectural::empty(cpu, buffer),
+            Some(_) => {}
+        }
+        if had_records {
+            registers::acknowledge(cpu, precise.numbering.format);
+        }
     }
 
     /// Passes each branch to `each`, oldest first, and empties the buffer. Returns whether there were any. No
@@ -397,7 +397,7 @@ impl Precise {
     /// Returns how many bytes of records wait, and whether the next record has no room.
     #[expect(clippy::inline_always, reason = "a call adds 80 bytes of stack to the deepest path of the handler")]
     #[inline(always)]
-    fn waiting(&self, cpu: &impl Cpu, buffer: Option<RecordBuffer>) -> (usize, bool) {
+    fn waiting(&self, cpu: &impl Cpu, buffer: Option<&RecordBuffer>) -> (usize, bool) {
         let size = self.numbering.format.least_size().max(1);
         if let Some(buffer) = buffer {
             let written = architectural::written(cpu);
@@ -406,6 +406,21 @@ impl Precise {
         }
         let records = written(cpu, word::PEBS_BUFFER_BASE, &self.words) / size;
         (records * size, records >= size_of_val::<[AtomicU64]>(&self.words) / size)
+    }
+
+    /// Reads what is at this offset of a buffer that is written up to `end`: a record, if it is not another fragment of
+    /// one. Moves the offset behind it.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
+    fn next_record(&self, cpu: &impl Cpu, offset: &mut usize, end: usize) -> Option<PebsRecord> {
+        let begin = *offset;
+        let (part, size) = self.numbering.format.part(end - begin, |offset| self.word(cpu, begin + offset));
+        *offset = begin.saturating_add(size);
+        match part {
+            Part::Record(record) => Some(record),
+            Part::Fragment => None,
+            Part::Unreadable => Some(PebsRecord { ip: 0, is_exact: false, counters: Some(0) }),
+        }
     }
 
     /// Returns the word at this offset of the buffer.

@@ -276,7 +276,7 @@ impl DrainContext<'_> {
     }
 
     /// Delivers one record for each counter to which it belongs.
-    fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: FetchedRecord) {
+    fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: &FetchedRecord) {
         let (process, thread) = self.thread;
         if !record.is_certain {
             return self.per_cpu.count_overflows(record.counters, Unsampled::Lost);
@@ -288,14 +288,14 @@ impl DrainContext<'_> {
             subscriptions.reloaded(self.hal.count_pebs_record(current, counter, initial));
             let sample = PreciseSample {
                 time: self.time.0,
-                ip: record.ip,
+                ip: record.record.ip,
                 process,
                 thread,
                 processor: self.processor.number(),
                 event: counter.into(),
                 interval,
-                kind: if record.is_exact { PreciseKind::Precise } else { PreciseKind::PreciseNext },
-                mode: mode_of(record.ip),
+                kind: if record.record.is_exact { PreciseKind::Precise } else { PreciseKind::PreciseNext },
+                mode: mode_of(record.record.ip),
                 number: record.number,
             };
             self.per_cpu.deliver(subscriptions.subscribers(), counter, &sample.into());
