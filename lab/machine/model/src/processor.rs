@@ -21,6 +21,9 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
+/// `IA32_PERF_GLOBAL_CTRL`.
+const GLOBAL_CTRL: u32 = 0x38F;
+
 /// Numbers of executed instructions, also of those that faulted, without memory writes by [`Processor::set_lvt`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Accesses {
@@ -132,6 +135,20 @@ impl Processor {
     /// Sets how records of architectural PEBS are written, if the processor has it.
     pub fn set_fragments(&mut self, fragments: Fragments) {
         self.debug_store.set_fragments(fragments);
+    }
+
+    /// Sets whether records of architectural PEBS are late: they arrive in memory when `IA32_PERF_GLOBAL_CTRL` is
+    /// written, or with the next code that is executed.
+    pub fn set_late_records(&mut self, are_late: bool) {
+        self.debug_store.set_late(are_late);
+    }
+
+    /// Writes the records that are late.
+    pub(super) fn let_records_arrive(&mut self) {
+        if self.debug_store.arrive() {
+            self.pmu.note_buffer();
+            self.raise();
+        }
     }
 
     /// Maps the memory of the Debug Store. Before this call, no memory is mapped.
@@ -276,6 +293,9 @@ impl Processor {
             Ok(None) => return Ok(()),
             Err(fault) => return self.note(Err(fault)),
         };
+        if msr == GLOBAL_CTRL {
+            self.let_records_arrive();
+        }
         let was_open = self.apic.delivers();
         let written = self.store(msr, value);
         if self.pmu.take_raised() {

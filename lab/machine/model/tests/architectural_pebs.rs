@@ -143,3 +143,20 @@ fn the_product_reads_records_in_one_piece_and_in_fragments() {
     assert_eq!((begin, parts), (written, 6 + 4), "two of six have a null record before them, two a second fragment");
     assert_eq!(ips, [0x4000, 0x4001, 0x4002, 0x4003, 0x4004, 0x4005]);
 }
+
+#[test]
+fn a_late_record_arrives_when_the_counters_stop_or_with_the_next_code() {
+    let (mut processor, words) = recording(4);
+    processor.set_late_records(true);
+    processor.initialize_lvt();
+    processor.run(Mode::User, &|selected| branches(selected) * 11);
+    assert_eq!((processor.rdmsr(INDEX), words.read(PHYSICAL)), (Ok(ENABLE | 4 << 36), None));
+    processor.wrmsr(GLOBAL_CTRL, 0).unwrap();
+    assert_eq!(processor.rdmsr(INDEX), Ok(ENABLE | 4 << 36 | 4 << 4));
+    assert_eq!(processor.rdmsr(GLOBAL_STATUS), Ok(1 << 54));
+    assert!(processor.interrupt_due() && words.read(PHYSICAL).is_some());
+    processor.wrmsr(GLOBAL_CTRL, 1 << 2).unwrap();
+    processor.run(Mode::User, &|selected| branches(selected) * 6);
+    processor.run(Mode::User, &|_| 0);
+    assert_eq!(processor.rdmsr(INDEX), Ok(ENABLE | 4 << 36 | 8 << 4));
+}

@@ -74,6 +74,10 @@ pub(super) struct Architectural {
     index: u64,
     configs: BTreeMap<CounterId, u64>,
     fragments: Fragments,
+    /// Whether a record arrives in memory only when the counters stop, or with the next code that is executed.
+    are_late: bool,
+    /// Records that have not arrived, with their counters.
+    late: Vec<(CounterId, Vec<u64>)>,
     /// Records so far.
     records: u64,
 }
@@ -90,12 +94,41 @@ impl Architectural {
             counters: general | fixed << 32,
             distributed: distributed | fixed_distributed << 32,
         };
-        Self { facts, base: 0, index: 0, configs: BTreeMap::new(), fragments: Fragments::None, records: 0 }
+        Self {
+            facts,
+            base: 0,
+            index: 0,
+            configs: BTreeMap::new(),
+            fragments: Fragments::None,
+            are_late: false,
+            late: Vec::new(),
+            records: 0,
+        }
     }
 
     pub(super) fn reset(&mut self) {
         (self.base, self.index) = (0, 0);
         self.configs.clear();
+        self.late.clear();
+    }
+
+    pub(super) fn set_late(&mut self, are_late: bool) {
+        self.are_late = are_late;
+    }
+
+    /// Keeps a record for later, if records are late and it has room behind those that wait.
+    pub(super) fn keep(&mut self, counter: CounterId, record: &[u64]) -> bool {
+        let waiting = self.late.iter().map(|(_, record)| record.len()).sum::<usize>() + record.len();
+        let is_kept = self.are_late && self.buffer().has_room(waiting as u64 * WORD);
+        if is_kept {
+            self.late.push((counter, record.to_vec()));
+        }
+        is_kept
+    }
+
+    /// Returns the records that arrive now.
+    pub(super) fn take_late(&mut self) -> Vec<(CounterId, Vec<u64>)> {
+        std::mem::take(&mut self.late)
     }
 
     pub(super) fn set_fragments(&mut self, fragments: Fragments) {

@@ -50,6 +50,8 @@ impl Buffer {
 pub(super) enum Outcome {
     /// The record is in the buffer. `reached`: the index is at or above the threshold.
     Written { reached: bool },
+    /// The record will be written later.
+    Late,
     /// The record does not fit, or the index lies outside the bounds.
     Refused,
 }

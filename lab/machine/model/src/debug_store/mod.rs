@@ -36,6 +36,7 @@ use crate::{
     pmu::Freeze,
     select::Selected,
 };
+use architectural::Architectural;
 use area::{Area, Buffer, Outcome, Section, Unmapped, WORD};
 use pebs::{Event, reset_offset};
 use registers::Registers;
@@ -115,6 +116,30 @@ impl DebugStore {
         }
     }
 
+    /// Sets whether records of architectural PEBS are late: they arrive when the counters stop, or with the next code.
+    pub(crate) fn set_late(&mut self, are_late: bool) {
+        if let Some(architectural) = self.registers.architectural_mut() {
+            architectural.set_late(are_late);
+        }
+    }
+
+    /// Writes the records that are late. Returns whether one reached the threshold.
+    pub(crate) fn arrive(&mut self) -> bool {
+        let late = self.registers.architectural_mut().map(Architectural::take_late).unwrap_or_default();
+        let mut reaches = false;
+        for (counter, record) in late {
+            match self.append(&record) {
+                Ok(Outcome::Written { reached }) => {
+                    *self.stored.records.entry(counter).or_default() += 1;
+                    reaches |= reached;
+                }
+                Ok(Outcome::Late | Outcome::Refused) => self.stored.records_refused += 1,
+                Err(Unmapped) => self.stored.faults += 1,
+            }
+        }
+        reaches
+    }
+
     pub(crate) fn set_misc_enable(&mut self, value: u64) {
         self.registers.set_misc_enable(value);
     }
@@ -165,7 +190,7 @@ impl DebugStore {
                 self.stored.branches += 1;
                 interrupts && reached
             }
-            Ok(Outcome::Refused) => {
+            Ok(Outcome::Late | Outcome::Refused) => {
                 self.stored.branches_refused += 1;
                 false
             }
@@ -261,6 +286,7 @@ impl DebugStore {
                     *self.stored.records.entry(precise.id).or_default() += 1;
                     sum.reached |= reached;
                 }
+                Ok(Outcome::Late) => {}
                 // The save area does not change within this call, so later events have the same result.
                 Ok(Outcome::Refused) => {
                     self.stored.records_refused += 1 + events;
@@ -283,7 +309,9 @@ impl DebugStore {
     /// continues with its value.
     fn record_and_reload(&mut self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
         let reset = self.reset_value(precise)?;
-        let outcome = self.append(&self.record(precise))?;
+        let record = self.record(precise);
+        let is_late = self.registers.architectural_mut().is_some_and(|pebs| pebs.keep(precise.id, &record));
+        let outcome = if is_late { Outcome::Late } else { self.append(&record)? };
         if outcome != Outcome::Refused {
             counter.write(reset);
         }

@@ -88,6 +88,7 @@ impl Processor {
         counts: impl Fn(&Running) -> bool,
     ) {
         let mut freezes = false;
+        self.let_records_arrive();
         // That Nehalem's counters were idle for a moment in a handler is no matter of the events in it.
         if !is_between {
             self.pmu.elapse();
