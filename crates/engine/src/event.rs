@@ -52,6 +52,19 @@ pub struct PlannedEvent {
     pub state: EventState,
     /// The counters that count it on the processors of a [kind](pmu::Hal::kind), as they were looked up last.
     pub counters: Option<(u64, CounterSet)>,
+    /// Of which overflows there are samples, if not of all.
+    pub condition: Option<Condition>,
+}
+
+/// Of which overflows of an event there are samples: of those with such a ratio of two counts in their window.
+#[derive(Debug, Clone, Copy)]
+pub struct Condition {
+    /// Indexes in the session of the two events.
+    pub ratio: [u16; 2],
+    /// The ratio has to be above the limit, not below it.
+    pub is_above: bool,
+    /// The limit, and what it is divided by.
+    pub limit: [u32; 2],
 }
 
 impl PlannedEvent {

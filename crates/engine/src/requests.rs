@@ -137,9 +137,7 @@ impl Input {
             Self::QuerySource(request) => request.reserved.into(),
             Self::SetInterval(request) => request.reserved.into(),
             Self::Stop(request) => request.reserved.into(),
-            Self::Start(header, events) => {
-                events.iter().fold(header.reserved, |bits, event| bits | event.reserved).into()
-            }
+            Self::Start(header, _) => header.reserved.into(),
             Self::ControlArea(request) => request.reserved,
             Self::ReadRegisters(request) => request.reserved.into(),
             Self::ReadGroup(request) => {

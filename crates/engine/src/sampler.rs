@@ -27,6 +27,7 @@ mod throttle;
 mod time_sampling;
 mod trace_sessions;
 mod tracing;
+mod window;
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -222,9 +223,9 @@ impl Sampler {
         let OverflowStatus(overflowed) = self.hal.serve::<SPECIAL>(current, owned);
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let ([processor, event], interval) = (subscriptions.place(), subscriptions.loaded());
-            let (subscribers, is_adapted) = subscriptions.flags();
-            if is_adapted {
-                self.adapt_early(current.index(), owned, counter);
+            let (mut subscribers, is_uncommon) = subscriptions.flags();
+            if is_uncommon {
+                subscribers = self.uncommon(current, owned, counter);
             }
             let sample = CounterSample {
                 time: begin.0,
@@ -239,7 +240,7 @@ impl Sampler {
                 pebs_sequence,
                 cookie,
             };
-            if SPECIAL {
+            if SPECIAL && !subscribers.is_empty() {
                 per_cpu.with_events(|events| events.add_sample(counter, per_cpu.event(counter), &sample));
             }
             per_cpu.deliver(subscribers, counter, &SampleRecord::from(sample));
@@ -257,17 +258,6 @@ impl Sampler {
             per_cpu.note_watermark_hit();
         }
         per_cpu.take_watermark_hit()
-    }
-
-    /// Lengthens the interval of a counter whose samples come much too often, without waiting for the next tick.
-    #[inline(never)]
-    fn adapt_early(&self, processor: ProcessorIndex, owned: &PerCpu<PerCpuSampling>, counter: u8) {
-        let Some(subscriptions) = owned.extension().subscriptions(counter) else { return };
-        let loaded = owned.interval(counter);
-        subscriptions.reloaded(loaded);
-        if let Some(longer) = subscriptions.after_overflow(loaded).filter(|next| *next != loaded) {
-            self.hal.set_counter_interval(processor, counter, longer);
-        }
     }
 
     /// Stops sampling on the current processor until the next tick.
@@ -405,8 +395,10 @@ impl Sampler {
             per_cpu.handler_clock.open(has_invariant_time_stamps(current.cpu()), now, current.cpu().time_stamp());
         }
         put_or_leak(per_cpu.slot(subscriber), producer);
-        for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
-            subscriptions.add(subscriber);
+        for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
+            let mut has_condition = false;
+            per_cpu.count_for(subscriber, counter, |stats| has_condition = stats.window.has_condition());
+            subscriptions.add(subscriber, has_condition);
         }
     }
 

@@ -18,12 +18,14 @@ use sample_ring::Slot;
 
 use crate::boxed::Boxed;
 use crate::clients::ClientId;
-use crate::event::{EventFilter, PlannedEvent, Service};
+use crate::event::{Condition, EventFilter, PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::rotation::{Rotation, TurnCount};
-use crate::sampler::{BRANCH_STATS, Group, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
+use crate::sampler::{
+    BRANCH_STATS, Group, Hal, SampleNumbers, SampleProducer, Sampler, Subscriber, TIME_STATS, intervals,
+};
 use crate::time::Ticks;
 use crate::try_vec::try_collect;
 
@@ -333,6 +335,7 @@ impl Session {
                     samples: numbers.samples,
                     lost: numbers.lost,
                     throttled: numbers.throttled,
+                    unmet: numbers.unmet,
                     disturbed_register: register,
                     interface,
                     disturbed_found: found,
@@ -458,6 +461,7 @@ impl Session {
             && let Some(producer) = rings.take_producer(current.index())
         {
             let counters = rings.counters(current.index());
+            self.set_conditions(current.index(), &producer);
             // The event may be one of the other core type.
             let intervals =
                 self.running(current.index(), EventFilter::ALL).filter_map(|(event, place, _)| match place {
@@ -476,7 +480,40 @@ impl Session {
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
         sampler.start(current, own.or(stopped));
+        sampler.begin_windows(current, counters.without(own));
         self.begin_group(current, sampler);
+    }
+
+    /// Sets the conditions of the events that are sampled by counters of a processor.
+    fn set_conditions(&self, processor: ProcessorIndex, producer: &SampleProducer) {
+        for (event, place, _) in self.on(processor) {
+            if let (Some(condition), Place::Counter(counter)) = (event.condition, place)
+                && let Some(counters) = self.ratio_counters(processor, condition)
+                && let Some(stats) = producer.side().of(counter)
+            {
+                stats.window.set(condition, counters);
+            }
+        }
+    }
+
+    /// Returns the counters of a processor that count the events of a condition. `None` unless both have one all the
+    /// time.
+    pub fn ratio_counters(&self, processor: ProcessorIndex, condition: Condition) -> Option<[u8; 2]> {
+        let counter = |index: u16| match self.on(processor).nth(index.into())? {
+            (event, Place::Counter(counter), _) if event.runs() => Some(counter),
+            _ => None,
+        };
+        let [first, second] = condition.ratio.map(counter);
+        Some([first?, second?])
+    }
+
+    /// Returns a running event whose condition needs one of the addressed events, if it is not addressed itself.
+    pub fn needs(&self, events: EventFilter) -> Option<&PlannedEvent> {
+        let is_left = |event: &&PlannedEvent| event.runs() && !event.is_running(events);
+        self.events.iter().filter(is_left).find(|event| {
+            let ratio = event.condition.map(|condition| condition.ratio).into_iter().flatten();
+            ratio.filter_map(|index| self.events.get(usize::from(index))).any(|other| other.is_running(events))
+        })
     }
 
     /// Lets programs read the counters on the current processor, if one RDPMC each is enough: every event has a counter

@@ -23,7 +23,7 @@ use crate::plan::{Planner, Requester};
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
 use crate::registers::read_registers;
-use crate::reply::{Refusal, Reply};
+use crate::reply::{Refusal, Reply, invalid};
 use crate::resources::{Resources, Taken};
 use crate::rings::Account;
 use crate::sampler::Sampler;
@@ -312,6 +312,9 @@ impl Sessions {
         let has = |session: &Session| session.events.iter().any(|event| event.has_count(events));
         if !self.all.iter().any(|session| meant.has(session) && has(session)) && !events.is_all() {
             return Err(Refusal::new(STATUS_NOT_FOUND, ErrorCode::NotStarted).source(events.source).detail(number, 0));
+        }
+        if let Some(event) = self.all.iter().filter(|one| meant.has(one)).find_map(|one| one.needs(events)) {
+            return Err(invalid(ErrorCode::BadCondition, 1).source(event.requested.source));
         }
         self.take_yielded(meant, events, context, reply);
         let kept = self.stop_those(meant, events, context, reply);

@@ -8,6 +8,7 @@
 )]
 
 mod budgets;
+mod conditions;
 mod dead_entry;
 mod foreign;
 mod interrupts;

@@ -244,7 +244,8 @@ impl Refusal {
                 | ErrorCode::BadBuffer
                 | ErrorCode::BadCounters
                 | ErrorCode::PreciseOnly
-                | ErrorCode::BadEvent,
+                | ErrorCode::BadEvent
+                | ErrorCode::BadCondition,
             ) => ErrorKind::InvalidInput,
             Some(ErrorCode::HandlerRefused) => ErrorKind::InterruptTaken,
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
@@ -304,6 +305,7 @@ impl Refusal {
             Some(ErrorCode::BadCounters) => {
                 format!("counters= with one of them   (.\\client query {} shows all)", argument(source))
             }
+            Some(ErrorCode::BadCondition) => "a ratio of other events, and samples without :p".to_owned(),
             Some(ErrorCode::NotSampled) => {
                 "counting it, which needs no interrupt, or samples by time: the source Time".to_owned()
             }
@@ -426,6 +428,14 @@ impl fmt::Display for Refusal {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
             Some(ErrorCode::BadCounters) => f.write_str(&self.why_bad_counters()),
+            Some(ErrorCode::BadCondition) => write!(
+                f,
+                "the condition of {source} cannot be decided\n  because: {}",
+                match first {
+                    0 => "only an interrupt of a counter that counts all the time decides on its sample".to_owned(),
+                    _ => format!("the interrupt needs both counts of the ratio, and CPU {processor} lacks one"),
+                }
+            ),
             Some(ErrorCode::OtherThread) => write!(
                 f,
                 "no free counter for {source} on CPU {processor} beside those of CPU {first}\n  \

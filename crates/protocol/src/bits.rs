@@ -44,8 +44,15 @@ pub mod event_flags {
     /// three more accesses of a register and an RDPMC. Without this bit the events between its reading and its load are
     /// in no total there, so that the count is a lower bound. An event that is not sampled needs no bit.
     pub const COUNTED: u32 = 2;
+    /// The sampled event has a condition: of an overflow there is a sample only if the
+    /// [ratio](crate::EventRequest::ratio) of the counts of two events in its window was below the
+    /// [limit](crate::EventRequest::limit). The window of an overflow is the time of its processor since the overflow
+    /// before it was served, or since the counter was started.
+    pub const BELOW: u32 = 4;
+    /// As [`BELOW`], for a ratio above the limit. A ratio without an event to divide by is above every limit.
+    pub const ABOVE: u32 = 8;
     /// All defined bits.
-    pub const ALL: u32 = PINNED | COUNTED;
+    pub const ALL: u32 = PINNED | COUNTED | BELOW | ABOVE;
 }
 
 /// Operations of an [`AreaRequest`](crate::AreaRequest), and bits of [`AreaRecord::flags`](crate::AreaRecord::flags).

@@ -134,11 +134,15 @@ pub enum ErrorCode {
     /// No counter of `processor` counts a known loop, nor one of another processor of the session: a hypervisor keeps
     /// the values of the counters only.
     NoCounterCounts = 50,
+    /// The condition of `source` cannot be decided: the event is not sampled by an interrupt of a counter, or may take
+    /// turns; or, with `detail[0]` = 1, an event of the ratio has no counter on `processor` that an interrupt can read,
+    /// or was to be stopped alone.
+    BadCondition = 51,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 52] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -190,6 +194,7 @@ impl ErrorCode {
         Self::NoCommonCounter,
         Self::NotReadable,
         Self::NoCounterCounts,
+        Self::BadCondition,
     ];
 
     /// Returns the error code with this number.
@@ -289,7 +294,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(51), None);
+        assert_eq!(ErrorCode::from_number(52), None);
     }
 
     #[test]

@@ -297,7 +297,7 @@ layout! {
     }
 
     /// In: one event of a session.
-    48 EventRequest {
+    56 EventRequest {
         /// The event.
         event: Event,
         /// Bits of [`modes`](crate::modes).
@@ -313,8 +313,12 @@ layout! {
         group: u32,
         /// Bits of [`event_flags`](crate::event_flags).
         flags: u32,
-        /// Zero.
-        reserved: u32,
+        /// With [`BELOW`](crate::event_flags::BELOW) or [`ABOVE`](crate::event_flags::ABOVE): indexes in the request of
+        /// two events that are counted on each processor of this one. Zeros without a condition.
+        ratio: [u16; 2],
+        /// With a condition: the ratio of these events is compared with the first of these numbers, divided by the
+        /// second. Zeros without one.
+        limit: [u32; 2],
     }
 
     /// In: a session; [`DETACHED`](crate::DETACHED) selects all detached sessions.
@@ -371,7 +375,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    208 CountRecord {
+    216 CountRecord {
         /// Session.
         session: u64,
         /// The event. Its core type is that of the processor, if the machine is a hybrid and a counter serves the
@@ -398,6 +402,8 @@ layout! {
         lost: u64,
         /// Number of overflows dropped because the processor had used up its budget.
         throttled: u64,
+        /// Number of overflows whose windows did not meet the [condition](crate::event_flags::BELOW) of the event.
+        unmet: u64,
         /// Zero, or the address of the first register of the count that another program changed: the count is
         /// disturbed.
         disturbed_register: u32,
@@ -547,8 +553,16 @@ impl Event {
 
 impl EventRequest {
     /// A request that counts ProfileTime in no mode, for struct update syntax.
-    pub const EMPTY: Self =
-        Self { event: Event::TIME, modes: 0, interval: 0, frequency: 0, group: 0, flags: 0, reserved: 0 };
+    pub const EMPTY: Self = Self {
+        event: Event::TIME,
+        modes: 0,
+        interval: 0,
+        frequency: 0,
+        group: 0,
+        flags: 0,
+        ratio: [0; 2],
+        limit: [0; 2],
+    };
 }
 
 impl SourceRecord {

@@ -54,7 +54,7 @@ fn holder(session: u64, source: u64, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 88] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -551,6 +551,22 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             [0, 0],
             Exit::Failure,
             "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 16) does not know: NTSTATUS 0xC0000225",
+        ),
+        (
+            51,
+            [0, 0],
+            Exit::Usage,
+            "error: the condition of BranchInstructions cannot be decided\n  \
+             because: only an interrupt of a counter that counts all the time decides on its sample\n  \
+             try: a ratio of other events, and samples without :p",
+        ),
+        (
+            51,
+            [1, 0],
+            Exit::Usage,
+            "error: the condition of BranchInstructions cannot be decided\n  \
+             because: the interrupt needs both counts of the ratio, and CPU 1 lacks one\n  \
+             try: a ratio of other events, and samples without :p",
         ),
     ]
 }

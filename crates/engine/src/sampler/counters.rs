@@ -34,6 +34,7 @@ impl Sampler {
         }
         self.start_precise(current, per_cpu, counters);
         self.hal.start(current, counters);
+        self.begin_windows(current, counters);
     }
 
     /// Updates slots and metrics, which are read together.

@@ -39,6 +39,7 @@ impl Sampler {
             subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
         }
         per_cpu.count_overflows(overflowed, Unsampled::Lost);
+        self.begin_windows(current, overflowed);
     }
 
     /// Counts an interrupt of the current processor that found no overflow of the driver's counters. Too many of them

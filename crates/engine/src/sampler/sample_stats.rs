@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 use pmu::state::CounterSet;
 
 use super::time_sampling::TimeSampling;
+use super::window::Window;
 use crate::sync::AtomicU64;
 
 /// Numbers of delivered, lost and throttled samples of a counter. Only its processor writes them, at PROFILE_LEVEL; any
@@ -17,6 +18,9 @@ pub struct SampleStats {
     lost: AtomicU64,
     full: AtomicU64,
     throttled: AtomicU64,
+    unmet: AtomicU64,
+    /// Of which overflows there are samples.
+    pub window: Window,
 }
 
 impl SampleStats {
@@ -40,11 +44,17 @@ impl SampleStats {
         add_one(&self.throttled);
     }
 
+    /// Counts an overflow without a sample, because its window did not meet the condition.
+    pub fn withhold(&self) {
+        add_one(&self.unmet);
+    }
+
     /// Returns the numbers of samples.
     pub fn read(&self) -> SampleNumbers {
-        let [samples, lost, full, throttled] =
-            [&self.samples, &self.lost, &self.full, &self.throttled].map(|count| count.load(Ordering::Relaxed));
-        SampleNumbers { samples, lost: lost + full, full, throttled }
+        let [samples, lost, full, throttled, unmet] =
+            [&self.samples, &self.lost, &self.full, &self.throttled, &self.unmet]
+                .map(|count| count.load(Ordering::Relaxed));
+        SampleNumbers { samples, lost: lost + full, full, throttled, unmet }
     }
 }
 
@@ -59,12 +69,14 @@ pub struct SampleNumbers {
     pub full: u64,
     /// Samples dropped because the processor had spent its budget.
     pub throttled: u64,
+    /// Overflows whose windows did not meet the condition.
+    pub unmet: u64,
 }
 
 impl SampleNumbers {
     /// Returns the number of overflows.
     pub const fn overflows(&self) -> u64 {
-        self.samples + self.lost + self.throttled
+        self.samples + self.lost + self.throttled + self.unmet
     }
 }
 
@@ -74,6 +86,7 @@ impl AddAssign for SampleNumbers {
         self.lost += other.lost;
         self.full += other.full;
         self.throttled += other.throttled;
+        self.unmet += other.unmet;
     }
 }
 
@@ -118,22 +131,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_overflow_is_a_sample_or_lost_or_throttled() {
+    fn every_overflow_is_a_sample_or_lost_or_throttled_or_without_the_condition() {
         let stats = SampleStats::default();
         (0..7).for_each(|_| stats.deliver());
         (0..20).for_each(|_| stats.lose());
         (0..300).for_each(|_| stats.lose_to_full_ring());
         (0..4_000).for_each(|_| stats.throttle());
+        (0..50_000).for_each(|_| stats.withhold());
         let numbers = stats.read();
-        assert_eq!(numbers, SampleNumbers { samples: 7, lost: 320, full: 300, throttled: 4_000 });
-        assert_eq!(numbers.overflows(), 4_327);
+        assert_eq!(numbers, SampleNumbers { samples: 7, lost: 320, full: 300, throttled: 4_000, unmet: 50_000 });
+        assert_eq!(numbers.overflows(), 54_327);
     }
 
     #[test]
     fn a_sum_has_the_numbers_of_both() {
-        let mut sum = SampleNumbers { samples: 3, lost: 5, full: 7, throttled: 11 };
-        sum += SampleNumbers { samples: 100, lost: 200, full: 300, throttled: 400 };
-        assert_eq!(sum, SampleNumbers { samples: 103, lost: 205, full: 307, throttled: 411 });
+        let mut sum = SampleNumbers { samples: 3, lost: 5, full: 7, throttled: 11, unmet: 13 };
+        sum += SampleNumbers { samples: 100, lost: 200, full: 300, throttled: 400, unmet: 500 };
+        assert_eq!(sum, SampleNumbers { samples: 103, lost: 205, full: 307, throttled: 411, unmet: 513 });
     }
 
     #[test]

@@ -42,6 +42,12 @@ impl Subscribers {
         Self(self.0 | 1 << (subscriber.0 & 7))
     }
 
+    /// Returns the set without a subscriber.
+    #[must_use]
+    pub const fn without(self, subscriber: Subscriber) -> Self {
+        Self(self.0 & !(1 << (subscriber.0 & 7)))
+    }
+
     /// Returns whether there are none.
     #[must_use]
     pub const fn is_empty(self) -> bool {
@@ -62,13 +68,19 @@ impl Subscribers {
     }
 }
 
+/// Bits of the subscribers.
+const SUBSCRIBERS: u32 = 0xFF;
+
 /// The interval of the counter is adapted to a frequency.
 const ADAPTED: u32 = 1 << 8;
+
+/// Bit 0 of the subscribers that have a condition.
+const CONDITIONAL: u32 = 1 << 16;
 
 /// What the handler needs to know about a counter besides its state.
 #[derive(Debug, Default)]
 pub struct CounterSubscriptions {
-    /// Bit n is subscriber n, and [`ADAPTED`]: the handler loads both at once.
+    /// Bit n is subscriber n, [`ADAPTED`], and [`CONDITIONAL`] and the bits after it: the handler loads all at once.
     flags: AtomicU32,
     /// The processor, and in the upper half the counter, as its samples name them: one load and one store of both.
     place: AtomicU64,
@@ -99,21 +111,27 @@ impl CounterSubscriptions {
         self.flags().0
     }
 
-    /// Returns the subscribers, and whether the interval is adapted.
+    /// Returns the subscribers, and whether the interval is adapted or a subscriber has a condition.
     #[inline]
     pub fn flags(&self) -> (Subscribers, bool) {
         let flags = self.flags.load(Ordering::Relaxed);
-        (Subscribers((flags & 0xFF) as u8), flags & ADAPTED != 0)
+        (Subscribers((flags & SUBSCRIBERS) as u8), flags > SUBSCRIBERS)
     }
 
-    /// Adds a subscriber.
-    pub fn add(&self, subscriber: Subscriber) {
-        self.flags.fetch_or(1 << (subscriber.0 & 7), Ordering::Relaxed);
+    /// Returns the subscribers that have a condition.
+    pub fn conditional(&self) -> Subscribers {
+        Subscribers(((self.flags.load(Ordering::Relaxed) / CONDITIONAL) & SUBSCRIBERS) as u8)
+    }
+
+    /// Adds a subscriber, which may have a condition.
+    pub fn add(&self, subscriber: Subscriber, has_condition: bool) {
+        let bits = if has_condition { 1 | CONDITIONAL } else { 1 };
+        self.flags.fetch_or(bits << (subscriber.0 & 7), Ordering::Relaxed);
     }
 
     /// Removes a subscriber.
     pub fn remove(&self, subscriber: Subscriber) {
-        self.flags.fetch_and(!(1 << (subscriber.0 & 7)), Ordering::Relaxed);
+        self.flags.fetch_and(!((1 | CONDITIONAL) << (subscriber.0 & 7)), Ordering::Relaxed);
     }
 
     /// Returns whether there is another subscriber.
