@@ -213,6 +213,7 @@ impl Profiling {
         let plan = SamplingPlan {
             header,
             events: &events,
+            condition: None,
             duration: Some(self.duration),
             command: &[],
             output: Some(&self.output),

@@ -31,6 +31,7 @@ pub fn record(path: &Path) {
         batch: 0,
         core_types: Vec::new(),
         events: vec![event],
+        condition: None,
         part: 0,
     };
     let sample = |number: u64| CounterSample {
@@ -54,6 +55,7 @@ pub fn record(path: &Path) {
         samples: 10_000,
         lost: 0,
         throttled: 0,
+        unmet: 0,
         disturbed: None,
         recorder: 0,
     };

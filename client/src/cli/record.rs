@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use events::condition::Condition;
 use halprof::event::SampledEvent;
 use protocol::{MAX_BATCH, MAX_FREQUENCY};
 use recording::Limits;
@@ -102,6 +103,9 @@ pub struct RecordArgs {
     /// Events between two samples, for events without an interval
     #[arg(short, long, value_name = "N", conflicts_with = "freq", value_parser = number::within(1..=u32::MAX))]
     pub count: Option<u32>,
+    /// Sample only where a ratio of events is below or above a number, such as "IPC<0.5"
+    #[arg(long, value_name = "RATIO")]
+    pub when: Option<Condition>,
     /// Records of :p events that a processor writes before it interrupts [default: 1]
     #[arg(long, value_name = "N", value_parser = number::within(1..=MAX_BATCH))]
     pub batch: Option<u32>,

@@ -83,6 +83,7 @@ impl TopArgs {
     pub fn record(&self) -> RecordArgs {
         let Self { processors, force, ring, budget, .. } = *self;
         RecordArgs {
+            when: None,
             events: self.events.clone(),
             freq: self.freq,
             count: self.count,

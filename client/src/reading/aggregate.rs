@@ -8,7 +8,7 @@ use halprof::core_types::{self, qualified};
 use halprof::event;
 use halprof::text::processors::named;
 use pmu::{Recorder, Source};
-use recording::{Kept, MissingStack, RecordedEvent, RecordedSession, StackEnd};
+use recording::{Count, Kept, MissingStack, RecordedEvent, RecordedSession, StackEnd};
 use report::{
     CallOrder, Column, Contents, FirstRows, Limits, OmittedRows, RowTotal, SampledSource, Slice, StackStats,
     SymbolIndex, Table, TableRow,
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::reading::calls;
 use crate::reading::load::LoadedRecording;
-use crate::reading::losses::{LossShares, ProcessorLoss, loss_shares, loss_stats, selected_losses};
+use crate::reading::losses::{LossShares, ProcessorLoss, counts_of, loss_shares, loss_stats, selected_losses};
 use terminal::document::Document;
 use terminal::format::{self, counted, properties, real, seconds};
 use terminal::id::Id;
@@ -161,6 +161,9 @@ pub struct SourceAggregate {
     pub lost_share: f64,
     /// Overflows dropped because the interrupts had spent their budget.
     pub throttled: u64,
+    /// The condition of the samples, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<ConditionSummary>,
     /// Share of the time of all processors for which sampling paused; unknown if the recording is incomplete.
     pub paused_share: Option<f64>,
     /// Losses and pauses of the processors that had any.
@@ -237,6 +240,30 @@ pub struct EventSettings {
     /// The event as the user named it.
     #[serde(skip)]
     pub label: String,
+}
+
+/// The condition of samples, and how many windows were decided on. A window is the time of a processor between two
+/// overflows. Neither losses nor parts that the options do not select are left out.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ConditionSummary {
+    /// The condition as the user wrote it.
+    pub text: String,
+    /// Number of windows that met it; unknown if the recording is incomplete.
+    pub met: Option<u64>,
+    /// Number of those that did not meet it.
+    pub unmet: Option<u64>,
+}
+
+impl ConditionSummary {
+    fn new(contents: &Contents, sampled: SampledSource) -> Option<Self> {
+        let text = contents.session.condition.clone()?;
+        let sum = |number: fn(&Count) -> u64| {
+            let summary = contents.summary.as_ref()?;
+            Some(counts_of(contents, summary, sampled).map(number).fold(0, u64::saturating_add))
+        };
+        Some(Self { text, met: sum(|count| count.samples), unmet: sum(|count| count.unmet) })
+    }
 }
 
 /// Samples by what is known about their call stacks. The others have complete stacks.
@@ -482,6 +509,7 @@ fn source(
         lost_share,
         paused_share,
         throttled: loss_stats.iter().map(|one| one.throttled).sum(),
+        condition: ConditionSummary::new(contents, sampled),
         loss_stats,
         stacks: StackSummary::new(&contents.sample_counts.stack_stats(sampled)),
         rows,

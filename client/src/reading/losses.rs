@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use protocol::ALL_EVENTS;
-use recording::Summary;
+use recording::{Count, Summary};
 use report::{Contents, LossStats, SampledSource};
 use serde::Serialize;
 
@@ -69,9 +69,26 @@ pub fn loss_shares(loaded: &LoadedRecording, sampled: SampledSource, loss_stats:
     let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.sampled_time()), processors);
     LossShares {
         lost,
-        lost_share: share::lost(lost, sample_counts.total(sampled).weight.samples),
+        lost_share: share::lost(lost, sample_counts.total(sampled).weight.samples + unmet(&loaded.contents, sampled)),
         paused_share: summary.as_ref().map(paused_share),
     }
+}
+
+/// Returns the final counts of a source.
+pub fn counts_of<'a>(
+    contents: &'a Contents,
+    summary: &'a Summary,
+    sampled: SampledSource,
+) -> impl Iterator<Item = &'a Count> {
+    let is_it = move |count: &&Count| sampled == contents.sample_counts.source_on(count.event, count.processor);
+    summary.counts.iter().filter(is_it)
+}
+
+/// Returns the number of windows that did not meet the condition, if it is known for the time of the samples: nothing
+/// was lost of them.
+pub fn unmet(contents: &Contents, sampled: SampledSource) -> u64 {
+    let whole = contents.summary.as_ref().filter(|summary| summary.kept.is_none());
+    whole.map_or(0, |whole| counts_of(contents, whole, sampled).map(|count| count.unmet).fold(0, u64::saturating_add))
 }
 
 /// Returns the shares of the selected time and processors.
@@ -145,9 +162,10 @@ fn losses(
     let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
     let contents = &loaded.contents;
     let is_it = |event, processor| sampled == contents.sample_counts.source_on(event, processor);
-    let counts = contents.summary.iter().filter(|_| is_all_time).flat_map(|summary| &summary.counts);
+    let summary = contents.summary.as_ref().filter(|_| is_all_time);
+    let counts = summary.into_iter().flat_map(|summary| counts_of(contents, summary, sampled));
     let is_whole = is_all_time && contents.summary.as_ref().is_some_and(|summary| summary.kept.is_none());
-    for count in counts.filter(|count| is_it(count.event, count.processor)) {
+    for count in counts {
         let one = found.entry(count.processor).or_default();
         if is_whole {
             one.lost += count.lost;

@@ -6,7 +6,7 @@ use std::ops::Add;
 use pmu::Source;
 use protocol::BRANCHES;
 
-use crate::reading::aggregate::{RecorderFields, RecorderName, SourceAggregate, StackSummary};
+use crate::reading::aggregate::{ConditionSummary, RecorderFields, RecorderName, SourceAggregate, StackSummary};
 use crate::reading::losses::ProcessorLoss;
 use counts::disturbance::Disturbance;
 use counts::share::{self, percent};
@@ -32,6 +32,7 @@ pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
         .collect();
     let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
+    lines.extend(source.condition.iter().map(|condition| ("Windows", windows(condition))));
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
     lines.extend(source.recorders.iter().map(|one| ("", recorded_by(one, source.recorders.len() > 1))));
     lines.extend(source.stacks.iter().flat_map(stack_lines));
@@ -46,6 +47,18 @@ fn selected(source: &SourceAggregate) -> String {
     let share = share::of(source.selected_events, source.sampled_events);
     let (samples, share) = (counted(source.selected_samples, "sample"), percent(share));
     format!("{samples}, {share} of all events; Overhead is of all events")
+}
+
+/// Formats the condition of the samples, and how many windows met it.
+fn windows(condition: &ConditionSummary) -> String {
+    let ConditionSummary { text, met, unmet } = condition;
+    match met.zip(*unmet) {
+        Some((met, unmet)) => {
+            let all = met.saturating_add(unmet);
+            format!("{} of {} met {text}, {}", grouped(met), grouped(all), percent(share::of(met, all)))
+        }
+        None => format!("those that met {text}"),
+    }
 }
 
 /// Describes the distance of the precise samples from the instruction that caused the event.

@@ -110,6 +110,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let wanted = SamplingPlan {
         header: StartHeader { ring, ..args.session.header() },
         events: &[event],
+        condition: None,
         duration: args.session.duration,
         command: &args.session.command,
         output: args.output.as_deref(),

@@ -14,6 +14,7 @@ use recording::Kept;
 
 use crate::cli::RecordArgs;
 use crate::verb::interval;
+use counts::condition::add_condition;
 use counts::requests::add;
 use counts::share::{self, percent};
 use recorder::sampled_event::{RequestedEvent, TIME_UNITS};
@@ -44,15 +45,21 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 
 fn take(args: &RecordArgs, context: &mut Context, connection: &Driver) -> Result<Outcome, Error> {
     let system = context.system()?;
-    let events = events(args, context, connection)?;
+    let mut events = events(args, context, connection)?;
     if args.session.command.is_empty() && args.session.duration.is_none() {
         let processors = args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
         context.warn(&format!("[ recording {processors} to {}; Ctrl-C ends it ]", args.output.display()))?;
     }
     let header = StartHeader { batch: args.batch.unwrap_or_default(), ..args.session.header() };
+    let condition = args.when.as_ref().map(|condition| {
+        let beside = add_condition(condition, &mut events, &header.processors, connection)?;
+        Ok::<_, Error>((condition.text(), beside))
+    });
+    let condition = condition.transpose()?;
     let plan = SamplingPlan {
         header,
         events: &events,
+        condition: condition.as_ref().map(|(text, beside)| (*text, beside.as_slice())),
         duration: args.session.duration,
         command: &args.session.command,
         output: Some(&args.output),
@@ -144,7 +151,7 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
     let throttled = outcome.throttled();
     let lost_share = match lost {
         0 => ",".to_owned(),
-        _ => format!(", {};", percent(share::lost(lost, record_counts.samples))),
+        _ => format!(", {};", percent(share::lost(lost, record_counts.samples.max(outcome.windows())))),
     };
     context.warn(&format!(
         "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {}, {:.0} wakeups/s ]",
@@ -156,6 +163,10 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
         bytes(*length),
         outcome.wakeup_rate(),
     ))?;
+    if let Some(condition) = &args.when {
+        let (met, windows) = (grouped(record_counts.samples), grouped(outcome.windows()));
+        context.warn(&format!("[ {met} of {windows} windows met {} ]", condition.text()))?;
+    }
     if let Some(trace) = &outcome.trace {
         for line in call_stacks::summary(trace) {
             context.warn(&line)?;

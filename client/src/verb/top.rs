@@ -40,6 +40,7 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let plan = SamplingPlan {
         header: record_args.session.header(),
         events: &events,
+        condition: None,
         duration: None,
         command: &[],
         output: None,

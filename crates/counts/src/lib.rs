@@ -1,5 +1,6 @@
 //! What was counted: by event and processor, with its marks, and metrics of it.
 
+pub mod condition;
 pub mod count_metric;
 pub mod cpuid;
 pub mod descriptions;

@@ -173,17 +173,13 @@ impl Metrics {
         if let Some(has_threads) = has_threads(system) {
             constants.set("#SMT_on", f64::from(u8::from(has_threads)));
         }
-        let imported = connection.imported()?;
         let mut kinds = Vec::new();
-        for (core_type, table, counters, fixed) in cores(identity, connection)? {
-            let mut metrics = builtin(identity, table.map(|one| one.table), !refused.has_slots());
-            let of_cores = imported.as_ref().map(|one| one.metrics_of(identity, core_type.map(pmu::CoreType::number)));
-            metrics.extend(of_cores.into_iter().flatten());
+        for (core_type, metrics, counters) in metrics_of_cores(identity, !refused.has_slots(), connection)? {
             let set = MetricSet::new(metrics);
             let known = constants.clone();
             let (chosen, groups, unavailable) = Default::default();
             let kind = Kind { core_type, set, chosen, known, groups, unavailable };
-            kinds.push((kind, Counters { identity, table, general: counters, fixed }));
+            kinds.push((kind, counters));
         }
         for name in names {
             let mut is_known = false;
@@ -390,8 +386,24 @@ pub fn text(lead: &str, values: &[MetricValue]) -> String {
     text
 }
 
+/// Returns the kinds of cores that the machine has: the core type of a hybrid, the metrics and the counters of each.
+pub(crate) fn metrics_of_cores(
+    identity: Identity,
+    has_slots: bool,
+    connection: &Driver,
+) -> Result<Vec<(Option<pmu::CoreType>, Vec<Metric>, Counters)>, Error> {
+    let imported = connection.imported()?;
+    let of_cores = |(core_type, table, general, fixed): Cores| {
+        let mut metrics = builtin(identity, table.map(|one| one.table), has_slots);
+        let of_import = imported.as_ref().map(|one| one.metrics_of(identity, core_type.map(pmu::CoreType::number)));
+        metrics.extend(of_import.into_iter().flatten());
+        (core_type, metrics, Counters { identity, table, general, fixed })
+    };
+    Ok(cores(identity, connection)?.into_iter().map(of_cores).collect())
+}
+
 /// The counters of a kind of cores.
-struct Counters {
+pub(crate) struct Counters {
     identity: Identity,
     table: Option<CoreTable>,
     general: u32,
@@ -451,7 +463,8 @@ fn cores(identity: Identity, connection: &Driver) -> Result<Vec<Cores>, Error> {
     Ok(tables.iter().filter(|one| one.native_model == 0).filter_map(of_type).collect())
 }
 
-fn source(name: &str, core_type: Option<pmu::CoreType>) -> SourceName {
+/// Returns the source of an event by its name, on a core type of a hybrid.
+pub(crate) fn source(name: &str, core_type: Option<pmu::CoreType>) -> SourceName {
     let source = SourceName::Name(name.to_owned());
     match core_type {
         Some(core_type) => SourceName::OnCoreType(core_type, Box::new(source)),

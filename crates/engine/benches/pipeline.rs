@@ -77,6 +77,7 @@ fn description() -> RecordedSession {
         computer: None,
         command: Vec::new(),
         batch: 0,
+        condition: None,
         part: 0,
         core_types: Vec::new(),
         clock: 10_000_000,

@@ -16,10 +16,12 @@
 mod evaluate;
 mod lex;
 mod parse;
+mod product;
 
 use thiserror::Error;
 
 pub use evaluate::{Environment, Unavailable};
+pub use product::Product;
 
 /// Maximum number of nested parts of an expression. Intel's deepest have 15 parentheses.
 pub const MAX_DEPTH: usize = 128;

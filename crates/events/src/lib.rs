@@ -17,10 +17,13 @@
 //!
 //! [`metric`] has metrics, and the values of their expressions for the counts of events.
 //!
+//! [`condition`] has comparisons of the ratio of two events with a number.
+//!
 //! [`Generic`] has the names that are alike on all processors, such as `cycles`.
 
 #![forbid(unsafe_code)]
 
+pub mod condition;
 mod database;
 mod errata;
 mod event;

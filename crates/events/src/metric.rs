@@ -7,7 +7,7 @@ mod set;
 
 use thiserror::Error;
 
-use crate::expression::{Environment as _, Expression, ExpressionError, Unavailable};
+use crate::expression::{Environment as _, Expression, ExpressionError, Product, Unavailable};
 
 pub use builtin::builtin;
 pub use plan::groups;
@@ -80,6 +80,20 @@ impl Metric {
             is_needed && !name.starts_with(['#', '$']) && constants.value(name).is_err()
         });
         inputs
+    }
+
+    /// Returns the value in its unit as a product of events and metrics; `None` if it is none.
+    #[must_use]
+    pub fn product(&self) -> Option<Product> {
+        let Product { factor, mut above, mut below } = self.expression.product()?;
+        for name in above.iter_mut().chain(&mut below) {
+            match self.alias(name) {
+                None => {}
+                Some(Alias::Event(event)) => name.clone_from(event),
+                Some(Alias::Constant(_)) => return None,
+            }
+        }
+        Some(Product { factor: factor * self.scale, above, below })
     }
 
     fn alias(&self, name: &str) -> Option<&Alias> {

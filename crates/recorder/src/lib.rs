@@ -486,8 +486,18 @@ impl<'a> RecordedFile<'a> {
 #[must_use]
 pub fn counts(records: &[CountRecord]) -> Vec<Count> {
     let count = |record: &CountRecord| {
-        let CountRecord { index: event, processor, count, samples, lost, throttled, recorder, .. } = *record;
-        Count { event, processor, count, samples, lost, throttled, disturbed: disturbance::recorded(record), recorder }
+        let CountRecord { index: event, processor, count, samples, lost, throttled, unmet, recorder, .. } = *record;
+        Count {
+            event,
+            processor,
+            count,
+            samples,
+            lost,
+            throttled,
+            unmet,
+            disturbed: disturbance::recorded(record),
+            recorder,
+        }
     };
     records.iter().map(count).collect()
 }

@@ -98,6 +98,13 @@ impl Outcome {
         self.summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add)
     }
 
+    /// Returns the number of windows that were decided on: those of samples, and those that did not meet the condition.
+    #[must_use]
+    pub fn windows(&self) -> u64 {
+        let decided = |count: &recording::Count| count.samples.saturating_add(count.unmet);
+        self.summary.counts.iter().map(decided).fold(0, u64::saturating_add)
+    }
+
     /// Says, after the number of lost samples, how many of them found a ring full; nothing if none was lost.
     #[must_use]
     pub fn because_full(&self) -> String {
@@ -155,6 +162,8 @@ pub struct SamplingPlan<'a> {
     pub header: StartHeader,
     /// Events to sample.
     pub events: &'a [EventRequest],
+    /// The condition of their samples as the user wrote it, and the events that are counted for it, if there is one.
+    pub condition: Option<(&'a str, &'a [EventRequest])>,
     /// When it ends, at the latest.
     pub duration: Option<Duration>,
     /// The command that runs meanwhile, if any.
@@ -202,7 +211,8 @@ pub fn run(
         0 => ring::capacity(plan.events, u32::try_from(processors.len()).unwrap_or(u32::MAX)),
         chosen => chosen,
     };
-    let requests = [plan.events, &companions(plan.events, info.signature)].concat();
+    let beside = plan.condition.map(|(_, beside)| beside).unwrap_or_default();
+    let requests = [plan.events, beside, &companions(plan.events, info.signature)].concat();
     let started = connection.start(&StartHeader { ring, ..plan.header }, &requests)?;
     let session = session_block(plan, processors, &info, started.clock, connection)?;
     let is_kernel_hidden = processes.is_kernel_hidden();
@@ -261,7 +271,8 @@ impl Sampling<'_> {
         let end = sample(&mut recorder, child.as_mut(), until, system)?;
         let elapsed = begin.elapsed();
         let mut records = connection.stop_all(started.session)?;
-        records.retain(|record| usize::try_from(record.index).is_ok_and(|index| index < events.len())); // no companion
+        // Without those that were counted for the samples.
+        records.retain(|record| usize::try_from(record.index).is_ok_and(|index| index < events.len()));
         recorder.drain()?;
 
         let status = match (&end, &mut child) {
@@ -407,6 +418,7 @@ fn session_block(
         processors,
         batch: if events.iter().any(is_precise) { header.batch.max(1) } else { 0 },
         events: events.iter().map(event).collect(),
+        condition: plan.condition.map(|(text, _)| text.to_owned()),
         part: 0,
     })
 }

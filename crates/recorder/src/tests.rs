@@ -199,6 +199,7 @@ fn session() -> RecordedSession {
         computer: None,
         command: Vec::new(),
         clock: CLOCK,
+        condition: None,
         part: 0,
         processors: (0..RINGS).collect(),
         batch: 0,

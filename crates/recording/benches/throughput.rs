@@ -25,6 +25,7 @@ fn session() -> RecordedSession {
         clock: 10_000_000,
         processors: Vec::new(),
         batch: 0,
+        condition: None,
         part: 0,
         core_types: Vec::new(),
         events: Vec::new(),

@@ -77,6 +77,9 @@ pub struct RecordedSession {
     pub core_types: Vec<CoreTypeProcessors>,
     /// The sampled events. Samples and counts name them by their index here.
     pub events: Vec<RecordedEvent>,
+    /// Of which windows there are samples, as the user wrote it: `IPC<0.5`. `None` if of all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::optional")]
+    pub condition: Option<String>,
     /// Number of this part of the recording, from 1; 0 at its start.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
@@ -117,9 +120,8 @@ pub struct RecordedEvent {
     pub core_type: u32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// A process. Later blocks of the same process add modules to those of earlier blocks.
@@ -252,6 +254,9 @@ pub struct Count {
     pub lost: u64,
     /// Overflows dropped because the processor had used up its interrupt budget.
     pub throttled: u64,
+    /// Overflows whose windows did not meet the condition.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unmet: u64,
     /// What another program changed in the registers of the count; `None` if nothing was found changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,

@@ -58,12 +58,12 @@ fn any_core_type() -> impl Strategy<Value = CoreTypeProcessors> {
 }
 
 fn any_session() -> impl Strategy<Value = RecordedSession> {
-    let texts = any::<(String, String, String, Option<String>)>();
+    let texts = any::<(String, String, String, Option<String>, Option<String>)>();
     let events = (vec(any_core_type(), 0..3), vec(any_event(), 0..3));
     (any::<(u64, u64, u32, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), events).prop_map(
         |(
             (created_unix_ms, clock, batch, part),
-            (client, driver, processor, computer),
+            (client, driver, processor, computer, condition),
             command,
             processors,
             events,
@@ -81,6 +81,7 @@ fn any_session() -> impl Strategy<Value = RecordedSession> {
                 batch,
                 core_types,
                 events,
+                condition,
                 part,
             }
         },
@@ -106,14 +107,15 @@ fn any_process() -> impl Strategy<Value = Process> {
 fn any_count() -> impl Strategy<Value = Count> {
     let disturbed = any::<(u32, u32, u64, u64, u64)>()
         .prop_map(|(register, interface, found, expected, at)| Disturbed { register, interface, found, expected, at });
-    (any::<(u32, u32, u64, u64, u64, u64, u32)>(), option::of(disturbed)).prop_map(
-        |((event, processor, count, samples, lost, throttled, recorder), disturbed)| Count {
+    (any::<(u32, u32, u64, u64, u64, u64, u64, u32)>(), option::of(disturbed)).prop_map(
+        |((event, processor, count, samples, lost, throttled, unmet, recorder), disturbed)| Count {
             event,
             processor,
             count,
             samples,
             lost,
             throttled,
+            unmet,
             disturbed,
             recorder,
         },

@@ -132,6 +132,7 @@ mod tests {
             batch: 0,
             core_types: Vec::new(),
             events: Vec::new(),
+            condition: None,
             part: 0,
         };
         let mut writer = Writer::new(Vec::new(), &session).unwrap();

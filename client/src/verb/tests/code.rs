@@ -51,6 +51,7 @@ fn folder_with(dll: Module, modes: u32, samples: &[u64]) -> TempDir {
         batch: 0,
         core_types: Vec::new(),
         events: vec![event],
+        condition: None,
         part: 0,
     };
     let record = |ip: &u64| -> SampleRecord {

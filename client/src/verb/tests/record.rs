@@ -135,6 +135,7 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
         samples,
         lost: 0,
         throttled: 0,
+        unmet: 0,
         disturbed: None,
         recorder: 0,
     };

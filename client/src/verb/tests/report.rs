@@ -44,6 +44,7 @@ pub(super) fn session() -> RecordedSession {
             event(25, "TotalCycles", modes::BOTH, 100_003, 0),
             event(11, "BranchMispredictions", modes::USER, 1009, 1000),
         ],
+        condition: None,
         part: 0,
     }
 }
@@ -113,6 +114,7 @@ pub(super) fn summary() -> Summary {
         samples,
         lost,
         throttled,
+        unmet: 0,
         disturbed: None,
         recorder: 0,
     };

@@ -98,6 +98,7 @@ fn recording() -> Vec<u8> {
             event(25, "TotalCycles", modes::BOTH, 100_000, 0),
             event(11, "BranchMispredictions", 1, 1009, 1000),
         ],
+        condition: None,
         part: 0,
     };
     let module = |base, path: &str| Module {
@@ -153,6 +154,7 @@ fn recording() -> Vec<u8> {
         samples,
         lost,
         throttled: 0,
+        unmet: 0,
         disturbed: None,
         recorder: 0,
     };

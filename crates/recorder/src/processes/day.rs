@@ -108,6 +108,7 @@ impl Day {
             batch: 0,
             core_types: Vec::new(),
             events: Vec::new(),
+            condition: None,
             part: 0,
         };
         let writer = Writer::new(file, &session).unwrap();

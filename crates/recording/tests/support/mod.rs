@@ -38,6 +38,7 @@ pub fn session() -> RecordedSession {
             frequency: 0,
             core_type: 0,
         }],
+        condition: None,
         part: 0,
     }
 }
@@ -78,8 +79,17 @@ pub fn sample(time: u64) -> SampleRecord {
 /// Returns the summary of a recording of one second.
 pub fn summary() -> Summary {
     let disturbed = Some(Disturbed { register: 0x38D, interface: 1, found: u64::MAX, expected: 2, at: 5 });
-    let count =
-        Count { event: 0, processor: 1, count: u64::MAX, samples: 3, lost: 1, throttled: 2, disturbed, recorder: 3 };
+    let count = Count {
+        event: 0,
+        processor: 1,
+        count: u64::MAX,
+        samples: 3,
+        lost: 1,
+        throttled: 2,
+        unmet: 0,
+        disturbed,
+        recorder: 3,
+    };
     Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: Some(-3), kept: None }
 }
 

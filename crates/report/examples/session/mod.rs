@@ -20,6 +20,7 @@ pub fn session(processors: u32) -> RecordedSession {
         clock: CLOCK,
         processors: (0..processors).collect(),
         batch: 0,
+        condition: None,
         part: 0,
         core_types: Vec::new(),
         events: vec![RecordedEvent {

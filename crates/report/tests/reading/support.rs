@@ -135,6 +135,7 @@ pub fn summary() -> Summary {
         samples,
         lost,
         throttled: 0,
+        unmet: 0,
         disturbed: None,
         recorder: 0,
     };

@@ -68,6 +68,7 @@ pub fn count(source: u64, processor: u32, count: u64, enabled: u64) -> CountReco
         samples: 0,
         lost: 0,
         throttled: 0,
+        unmet: 0,
         full: 0,
         index: 0,
         disturbed_register: 0,
