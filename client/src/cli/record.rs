@@ -54,6 +54,14 @@ EVENTS
   On a hybrid, cpu_core/SOURCE/ and cpu_atom/event=0xD1,umask=0x20/ sample on
   processors of one core type; without it, each type has a part of the report.
 
+CONDITIONS
+  --when \"IPC<0.5\" writes a sample only if the ratio was below 0.5 in its window:
+  the time of the CPU since the overflow before it, whatever threads ran. The
+  ratio is one event divided by another (\"cache-misses/instructions>0.01\"), or
+  a metric that is one (.\\client list metrics), in the modes of the sampled
+  event. At its end, record tells how many windows met the condition: the others
+  are no losses. Events with :p and the source Time have no condition.
+
 PRECISE EVENTS
   With :p (or :up, :kp; :pp and :ppp mean the same: always the best that the
   processor has) the processor itself records which instruction caused the event
@@ -85,6 +93,7 @@ EXAMPLES
   .\\client record -- app.exe --option
   .\\client record -e \"TotalIssues:u@100k,BranchMispredictions@10k\" -- app.exe
   .\\client record -e TotalIssues:p@1M --batch 64 -- app.exe
+  .\\client record -e cycles@1M --when \"IPC<0.5\" -- app.exe
   .\\client record -g -- app.exe
   .\\client record -F 4k -C 0-3 -o app.rec -- app.exe
   .\\client record -a --duration 10s
@@ -300,6 +309,9 @@ mod tests {
             "-a --call-graph",
             "-a -g --etl x.etl",
             "-F 99 -c 1000",
+            "--when IPC",
+            "--when IPC<=1",
+            "--when A+B<1",
             "-c 0",
             "-a --call-graph user --etl x.etl",
         ] {

@@ -19,7 +19,9 @@ use crate::machine::provider_security::ProviderSecurityError;
 use crate::machine::service::DriverBusy;
 use crate::reading::open::RecordingError;
 use crate::verb::{AnnotateError, InstallError, MeasureError, SelftestError, TopologyError, Undone};
+use counts::condition::UndecidedError;
 use counts::requests::DetachedError;
+use events::condition::ConditionError;
 use recorder::Unwritten;
 use recorder::command::CommandError;
 use system::trace::TraceError;
@@ -92,6 +94,18 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             "error: 65 events are too many: a session takes at most 64",
         ),
         (EventError::NothingPrecise.into(), Exit::Usage, "  try: -e SOURCE:p"),
+        (
+            UndecidedError::NoRatio(ConditionError::NoComparison).into(),
+            Exit::Usage,
+            "  try: --when with one event divided by another: \"instructions/cycles<0.5\"",
+        ),
+        (UndecidedError::Time("Time".into()).into(), Exit::Usage, "  try: -e cycles"),
+        (UndecidedError::Precise("X:p".into()).into(), Exit::Usage, "  try: -e with the event without :p"),
+        (
+            UndecidedError::CoreTypes { event: "LLCMisses".into(), sampled: "cycles".into() }.into(),
+            Exit::Usage,
+            "  try: -e \"cpu_core/cycles/,cpu_atom/cycles/\", or one type with -C",
+        ),
         (
             ShortRing { ring: 65_536, buffer: 65_536, least: 131_072 }.into(),
             Exit::Usage,

@@ -151,7 +151,7 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
     let throttled = outcome.throttled();
     let lost_share = match lost {
         0 => ",".to_owned(),
-        _ => format!(", {};", percent(share::lost(lost, record_counts.samples.max(outcome.windows())))),
+        _ => format!(", {};", percent(share::lost(lost, outcome.windows()))),
     };
     context.warn(&format!(
         "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {}, {:.0} wakeups/s ]",

@@ -192,10 +192,10 @@ mod versions {
 
     #[test]
     fn a_version_mismatch_reports_both_versions() {
-        let system = FakeSystem::running(FakeDriver { protocol: 17, ..FakeDriver::default() });
+        let system = FakeSystem::running(FakeDriver { protocol: 18, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("protocol version 16, and the driver has version 17"), "{report}");
+        assert!(report.contains("protocol version 17, and the driver has version 18"), "{report}");
 
         let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -390,7 +390,7 @@ mod asking {
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
              Hypervisor      none that shows itself\n\
-             Driver          1.2.3, protocol 16\n"
+             Driver          1.2.3, protocol 17\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -427,7 +427,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  16\n\
+             Protocol  17\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -520,7 +520,7 @@ mod counting {
         assert_eq!((words[0], words[1], words[2]), (1 | 4, 0, 0), "detached and multiplexed");
         assert_eq!(words[3], 0b1101, "on 0, 2 and 3");
         assert_eq!(words[4..35].iter().sum::<u64>(), 0);
-        assert_eq!(words[35..], [2, 0, 0, 3, 0, 0, 6, 0, 0, 1, 0, 0]);
+        assert_eq!(words[35..], [2, 0, 0, 3, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0]);
         assert_eq!(
             run(&system, "start 2 --json").json(),
             json!({"session": 7, "events": [{"id": 2, "name": "TotalIssues", "modes": "uk"}]})

@@ -15,16 +15,16 @@ use user_error::{Error, UserError};
 #[derive(Debug, ThisError)]
 pub enum UndecidedError {
     /// The metrics of the machine leave no ratio of two events.
-    #[error("{0}")]
+    #[error(transparent)]
     NoRatio(#[from] ConditionError),
     /// The event is sampled by time.
-    #[error("{0} is sampled by a timer, and a condition is decided by the interrupt of a counter")]
+    #[error("{0} is sampled by a timer: no counter decides on its samples")]
     Time(String),
     /// The processor records the event.
-    #[error("the processor records {0} itself, and a condition is decided by the interrupt of a counter")]
+    #[error("the processor records {0} itself: no interrupt decides on its samples")]
     Precise(String),
     /// An event of the ratio is another one on each core type, and the sampled event is the same.
-    #[error("{event} is another event on each core type, and {sampled} is sampled on all of them")]
+    #[error("{event} is another event on each core type, and {sampled} is one on all")]
     CoreTypes {
         /// The event of the ratio.
         event: String,
@@ -40,13 +40,11 @@ impl UserError for UndecidedError {
 
     fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::NoRatio(_) => "one event divided by another, such as --when \"cache-misses/instructions>0.01\"",
+            Self::NoRatio(_) => "--when with one event divided by another: \"instructions/cycles<0.5\"",
             Self::Time(_) => "-e cycles",
             Self::Precise(_) => "-e with the event without :p",
             Self::CoreTypes { sampled, .. } => {
-                return Some(format!(
-                    "-e \"cpu_core/{sampled}/,cpu_atom/{sampled}/\", or -C with CPUs of one core type"
-                ));
+                return Some(format!("-e \"cpu_core/{sampled}/,cpu_atom/{sampled}/\", or one type with -C"));
             }
         };
         Some(text.to_owned())

@@ -41,10 +41,10 @@ pub enum ConditionError {
     #[error("a condition compares a ratio with < or >, such as IPC<0.5")]
     NoComparison,
     /// Something else than a ratio of two events is compared.
-    #[error("\"{0}\" compares something else than one event divided by another, such as instructions/cycles<0.5")]
+    #[error("\"{0}\" does not compare one event divided by another")]
     NoRatio(String),
     /// The limit is too small, too large or negative.
-    #[error("\"{0}\" is true of all ratios or of none: the limit must be from 0.000000001 to 4,000,000,000")]
+    #[error("\"{0}\": the limit must be from 0.000000001 to 4,000,000,000")]
     Limit(String),
 }
 

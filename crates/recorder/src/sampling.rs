@@ -101,8 +101,8 @@ impl Outcome {
     /// Returns the number of windows that were decided on: those of samples, and those that did not meet the condition.
     #[must_use]
     pub fn windows(&self) -> u64 {
-        let decided = |count: &recording::Count| count.samples.saturating_add(count.unmet);
-        self.summary.counts.iter().map(decided).fold(0, u64::saturating_add)
+        let unmet = self.summary.counts.iter().map(|count| count.unmet);
+        unmet.fold(self.record_counts.samples, u64::saturating_add)
     }
 
     /// Says, after the number of lost samples, how many of them found a ring full; nothing if none was lost.

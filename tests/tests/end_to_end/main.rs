@@ -16,6 +16,8 @@ mod bench;
 #[cfg(not(windows))]
 mod c_programs;
 #[cfg(not(windows))]
+mod conditions;
+#[cfg(not(windows))]
 mod counts;
 #[cfg(not(windows))]
 mod debug_store;

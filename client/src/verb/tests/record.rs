@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use protocol::{
     Event, EventRequest, LostRecord, PauseKind, PauseRecord, PreciseKind, SampleRecord, SamplesRequest, StartHeader,
-    StopKind, StopRecord, UNKNOWN,
+    StopKind, StopRecord, UNKNOWN, event_flags,
 };
 use recording::{Block, Count, KERNEL, Process, Reader, RecordedSession, Summary};
 use zerocopy::FromBytes;
@@ -160,6 +160,40 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
             && last.ends_with(" wakeups/s ]"),
         "{last}"
     );
+}
+
+#[test]
+fn when_gives_each_event_the_condition_and_counts_the_ratio_in_its_modes_beside_the_events() {
+    const CYCLES: u64 = 0x8000_0000_0000_003C;
+    let bench = Bench::new(&[&[sample(12, 1)]]);
+    for count in &mut *bench.system.driver.counts.borrow_mut() {
+        (count.samples, count.unmet) = (u64::from(count.processor == 0), 499);
+    }
+    let ran = bench.record_command("-e cycles:u@1M,BranchInstructions@100k --when IPC<0.5");
+    let event =
+        |source, modes, interval| EventRequest { event: Event::of(source), modes, interval, ..EventRequest::EMPTY };
+    let below = |ratio, event| EventRequest { flags: event_flags::BELOW, ratio, limit: [5, 10], ..event };
+    // The cycles of perf are those of an event, and not of the source.
+    let sampled = [below([2, 0], event(CYCLES, 1, 1_000_000)), below([3, 4], event(6, 3, 100_000))];
+    let beside = [event(2, 1, 0), event(2, 3, 0), event(CYCLES, 3, 0)];
+    assert_eq!(bench.start().1, [&sampled[..], &beside].concat());
+    assert_eq!(bench.recording().session().condition.as_deref(), Some("IPC<0.5"));
+    assert!(ran.err.lines().any(|line| line == "[ 1 of 999 windows met IPC<0.5 ]"), "{}", ran.err);
+}
+
+#[test]
+fn a_condition_that_no_interrupt_can_decide_is_refused_before_anything_starts() {
+    for (line, text) in [
+        ("-e Time --when IPC<1", "Time is sampled by a timer"),
+        ("-e TotalIssues:p@1M --when IPC<1", "the processor records TotalIssues:p itself"),
+        ("--when Frequency<1", "\"Frequency<1\" does not compare one event divided by another"),
+        ("--when TotalIssues/Nonsense<1", "Nonsense"),
+    ] {
+        let bench = Bench::new(&[]);
+        let error = bench.record_command(line).outcome.unwrap_err().report();
+        assert!(error.contains(text), "{line}: {error}");
+        assert!(bench.system.driver.inputs(Code::Start).is_empty(), "{line}");
+    }
 }
 
 /// The numbers of both events are the same, so only the index distinguishes the samples.

@@ -220,6 +220,27 @@ fn by_mode() -> File {
     File::holding(&writer.finish(&summary).unwrap())
 }
 
+/// A window without a sample is no loss, and no sample either.
+#[test]
+fn a_condition_is_reported_with_the_windows_that_met_it_and_losses_are_of_all_windows() {
+    let session = RecordedSession { condition: Some("IPC<0.5".to_owned()), ..session() };
+    let mut writer = Writer::new(Vec::new(), &session).unwrap();
+    writer.samples(&vec![record(0, 100_003, 8, NT + 0x50).into(); 30]).unwrap();
+    let mut summary = summary();
+    let count = |processor, samples, unmet| Count { processor, samples, unmet, lost: 5, ..summary.counts[0].clone() };
+    summary.counts = vec![count(0, 10, 300), count(1, 20, 660)];
+    let bytes = writer.finish(&summary).unwrap();
+    let file = File::holding(&bytes);
+    let text = file.run("report FILE").out;
+    assert!(text.contains("\nWindows  30 of 990 met IPC<0.5, 3.0 %\n"), "{text}");
+    assert!(text.contains("\nLost     10 samples, 1.0 % "), "{text}");
+    assert!(text.contains("standing for 3,000,090 events"), "{text}");
+    let source = &file.run("report FILE --json").json()["sources"][0];
+    assert_eq!(source["condition"], json!({ "text": "IPC<0.5", "met": 30, "unmet": 960 }));
+    let text = File::holding(&bytes[..bytes.len() - 1]).run("report FILE").out;
+    assert!(text.contains("\nWindows  those that met IPC<0.5\n"), "{text}");
+}
+
 /// The shares of one would depend on the interval of the other.
 #[test]
 fn an_event_for_each_mode_is_apart_in_reports_and_exports() {
