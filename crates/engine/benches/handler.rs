@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
-use engine::{CpuSampleStats, Hal, Interrupted, SampleProducer, Sampler, Subscriber, Ticks};
+use engine::{Condition, CpuSampleStats, Hal, Interrupted, SampleProducer, Sampler, Subscriber, Ticks};
 use model::Mode;
 use plain::PlainCpu;
 use pmu::state::{self, CounterSet};
@@ -56,7 +56,24 @@ fn main() {
         measured_interrupt(black_box(&sampler), CurrentCpu::new(black_box(&cpu), black_box(PROCESSOR)));
         assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), 1);
         report(format_args!("{interface}|sample by frequency|4|1"), accesses(name, 4, 1));
+        for is_met in [true, false] {
+            conditional(interface, name, is_met);
+        }
     }
+}
+
+/// Serves an interrupt that has a sample if counter 1 has counted less than counter 2.
+fn conditional(interface: &str, name: &str, is_met: bool) {
+    let cpu = PlainCpu::new(name, 1);
+    let condition = Condition { ratio: [1, 2], is_above: false, limit: [1, 1] };
+    let (sampler, rings) = set_up_with(&cpu, 4, 1, false, |stats| stats.set_condition(0, condition, [1, 2]));
+    let [_, first, second, _] = &cpu.counters;
+    (if is_met { second } else { first }).fetch_add(1, Ordering::Relaxed);
+    measured_interrupt(black_box(&sampler), CurrentCpu::new(black_box(&cpu), black_box(PROCESSOR)));
+    assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), usize::from(is_met));
+    let [rdmsr, wrmsr, rdpmc] = accesses(name, 4, 1);
+    let operation = if is_met { "sample with condition" } else { "no sample with condition" };
+    report(format_args!("{interface}|{operation}|4|1"), [rdmsr, wrmsr, rdpmc + 2]);
 }
 
 /// Serves an interrupt while a trace session wants events, and takes the events as the DPC does.
@@ -78,6 +95,17 @@ fn set_up(
     subscribers: u8,
     wants_events: bool,
 ) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
+    set_up_with(cpu, n, subscribers, wants_events, |_| ())
+}
+
+/// As [`set_up`], with what is set for each subscriber.
+fn set_up_with(
+    cpu: &impl Cpu,
+    n: u8,
+    subscribers: u8,
+    wants_events: bool,
+    set: impl Fn(&CpuSampleStats),
+) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
     let hal = Hal::with_states(cpu, pmu::Options::default(), PROCESSORS, 0, state::allocate).expect("memory");
     hal.handler.set(Some(NonZeroU64::MIN), 1).expect("a free slot");
@@ -90,6 +118,7 @@ fn set_up(
     let subscribe = |subscriber| {
         let (producer, fetched): (SampleProducer, _) =
             sample_ring::channel(64, CpuSampleStats::default()).expect("memory");
+        set(producer.side());
         sampler.subscribe(current, Subscriber(subscriber), producer, counters, Ticks(0));
         fetched
     };

@@ -65,6 +65,7 @@ mod try_vec;
 
 pub use clients::ClientId;
 pub use engine::{Engine, Version};
+pub use event::Condition;
 pub use platform::{AreaAllocator, AreaRefused, ControlArea, Platform};
 pub use requests::{Completion, Request, Samples};
 pub use sampler::{

@@ -488,10 +488,9 @@ impl Session {
     fn set_conditions(&self, processor: ProcessorIndex, producer: &SampleProducer) {
         for (event, place, _) in self.on(processor) {
             if let (Some(condition), Place::Counter(counter)) = (event.condition, place)
-                && let Some(counters) = self.ratio_counters(processor, condition)
-                && let Some(stats) = producer.side().of(counter)
+                && let Some(ratio) = self.ratio_counters(processor, condition)
             {
-                stats.window.set(condition, counters);
+                producer.side().set_condition(counter, condition, ratio);
             }
         }
     }

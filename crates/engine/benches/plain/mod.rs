@@ -26,7 +26,8 @@ const STAMPS: u64 = 1_000;
 pub struct PlainCpu {
     identity: &'static CpuIdentity,
     status: AtomicU64,
-    counters: [AtomicU64; 4],
+    /// Values of the counters.
+    pub counters: [AtomicU64; 4],
     written: AtomicU64,
     time_stamp: AtomicU64,
     /// What a clock shows.

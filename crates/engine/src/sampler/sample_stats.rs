@@ -7,6 +7,7 @@ use pmu::state::CounterSet;
 
 use super::time_sampling::TimeSampling;
 use super::window::Window;
+use crate::event::Condition;
 use crate::sync::AtomicU64;
 
 /// Numbers of delivered, lost and throttled samples of a counter. Only its processor writes them, at PROFILE_LEVEL; any
@@ -20,7 +21,7 @@ pub struct SampleStats {
     throttled: AtomicU64,
     unmet: AtomicU64,
     /// Of which overflows there are samples.
-    pub window: Window,
+    pub(super) window: Window,
 }
 
 impl SampleStats {
@@ -118,6 +119,13 @@ impl CpuSampleStats {
     /// Returns the statistics of a counter, of the branches at `BRANCH_STATS`, or of samples by time at `TIME_STATS`.
     pub fn of(&self, counter: u8) -> Option<&SampleStats> {
         self.stats.get(usize::from(counter))
+    }
+
+    /// Sets the condition of the samples of a counter, whose ratio is of these counters.
+    pub fn set_condition(&self, counter: u8, condition: Condition, ratio: [u8; 2]) {
+        if let Some(stats) = self.of(counter) {
+            stats.window.set(condition, ratio);
+        }
     }
 
     /// Returns the time by which the session samples.

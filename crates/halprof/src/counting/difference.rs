@@ -28,6 +28,7 @@ fn one(now: &CountRecord, before: &CountRecord) -> CountRecord {
         samples: now.samples.saturating_sub(before.samples),
         lost: now.lost.saturating_sub(before.lost),
         throttled: now.throttled.saturating_sub(before.throttled),
+        unmet: now.unmet.saturating_sub(before.unmet),
         turns: now.turns.saturating_sub(before.turns),
         squares: wide(now.squares, before.squares),
         products: wide(now.products, before.products),

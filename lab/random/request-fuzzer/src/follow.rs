@@ -238,7 +238,7 @@ impl Episode<'_> {
         }
         let has_overflows = count.event.source == BRANCHES || self.model_counter(count).is_some();
         if is_finally_sampled && has_overflows && !is_marked {
-            let accounted = count.samples + count.lost + count.throttled;
+            let accounted = count.samples + count.lost + count.throttled + count.unmet;
             assert_eq!(accounted, overflows - begin.overflows, "overflows: {count:?} {begin:?}");
             self.stats.accounts += 1;
         }

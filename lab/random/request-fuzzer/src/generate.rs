@@ -259,6 +259,7 @@ impl Generator<'_> {
         for place in 0..count {
             let sampled = sampled && (place == 0 || self.one_in(3));
             let event = self.event(sampled, precise, multiplex);
+            let event = if event.interval != 0 && self.one_in(5) { self.with_condition(event, count) } else { event };
             put(input, &event);
         }
     }
@@ -298,10 +299,19 @@ impl Generator<'_> {
             1 => event.frequency = self.number(200_000),
             2 => event.event.source = self.random.up_to(u64::MAX),
             3 => event.event.extra = self.random.up_to(u64::MAX),
-            4 => event.flags = self.number(7),
+            4 => event.flags = self.number(31),
             _ => {}
         }
         event
+    }
+
+    /// Gives an event a condition, mostly with events of a session that has so many.
+    fn with_condition(&mut self, event: EventRequest, events: u64) -> EventRequest {
+        let flag = if self.one_in(2) { event_flags::BELOW } else { event_flags::ABOVE };
+        let index = |random: &mut Random| u16::try_from(random.up_to(events.saturating_sub(1))).unwrap_or_default();
+        let ratio = [index(&mut self.random), index(&mut self.random)];
+        let limit = [self.number(4), self.number(4)];
+        EventRequest { flags: event.flags | flag, ratio, limit, ..event }
     }
 
     /// Makes an event one that the Debug Store records.
