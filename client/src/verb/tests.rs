@@ -400,7 +400,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "includes_smm": null, "driver_version": "1.2.3", "driver_protocol": 16,
+                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "includes_smm": null, "driver_version": "1.2.3", "driver_protocol": 17,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0

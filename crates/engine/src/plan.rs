@@ -28,7 +28,7 @@ use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::{self, Rings};
 use crate::rotation::{MAX_ROTATIONS, Rotation, Turn, TurnCount};
 use crate::rounds::{Counted, Placed, Placer, Unplaced};
-use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
+use crate::sampler::{BRANCH_STATS, MAX_CONDITIONS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 use request::{check, check_core_type, condition, how_to_serve, within};
@@ -294,8 +294,14 @@ impl<M: Platform> Planner<'_, M> {
     }
 
     /// Checks that an interrupt of the processor that was added last can read the events of each condition.
+    #[inline(never)] // for the stack of its caller
     fn check_ratios(&self, session: &Session, processor: ProcessorIndex) -> Result<(), Refusal> {
         let hal = self.context.hal;
+        let conditional = |(event, ..): &(&PlannedEvent, Place, &Count)| event.condition.is_some();
+        if let Some((event, ..)) = session.running(processor, EventFilter::ALL).filter(conditional).nth(MAX_CONDITIONS)
+        {
+            return Err(invalid(ErrorCode::BadCondition, 2).source(event.requested.source));
+        }
         let unreadable = |counter: &u8| {
             hal.interface_of(processor).unit().has(*counter) || hal.cpu_counters(processor).get(*counter).precise()
         };

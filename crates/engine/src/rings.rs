@@ -8,7 +8,7 @@ use protocol::{LostRecord, RecordKind, SampleRecord};
 use sample_ring::{Consumer, Memory, Slot};
 
 use crate::reply::{Refusal, Reply};
-use crate::sampler::{CpuSampleStats, SampleNumbers, SampleProducer, SampleStats, Subscriber, put_or_leak};
+use crate::sampler::{CpuSampleStats, SampleNumbers, SampleProducer, Subscriber, put_or_leak};
 use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
@@ -109,8 +109,7 @@ impl Rings {
 
     /// Returns the numbers of samples of a counter on a processor.
     pub fn stats(&self, processor: ProcessorIndex, counter: u8) -> SampleNumbers {
-        let stats = self.ring(processor).map(|ring| ring.samples.side());
-        stats.and_then(|stats| stats.of(counter)).map(SampleStats::read).unwrap_or_default()
+        self.ring(processor).map(|ring| ring.samples.side().read(counter)).unwrap_or_default()
     }
 
     /// Returns whether a ring is half full.

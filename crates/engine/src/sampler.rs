@@ -41,6 +41,7 @@ pub(crate) use groups::Group;
 pub use per_cpu::SampleProducer;
 pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleNumbers, SampleStats, TIME_STATS};
 pub use time_sampling::intervals;
+pub(crate) use window::MAX_CONDITIONS;
 
 use crate::suspend_time::SuspendTime;
 use crate::time::{Duration100ns, Ticks};
@@ -396,9 +397,8 @@ impl Sampler {
         }
         put_or_leak(per_cpu.slot(subscriber), producer);
         for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
-            let mut has_condition = false;
-            per_cpu.count_for(subscriber, counter, |stats| has_condition = stats.window.has_condition());
-            subscriptions.add(subscriber, has_condition);
+            let has_condition = |producer: &mut SampleProducer| producer.side().window(counter).is_some();
+            subscriptions.add(subscriber, per_cpu.with(subscriber, has_condition) == Some(true));
         }
     }
 

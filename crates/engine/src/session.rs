@@ -485,6 +485,7 @@ impl Session {
     }
 
     /// Sets the conditions of the events that are sampled by counters of a processor.
+    #[inline(never)] // for the stack of its caller
     fn set_conditions(&self, processor: ProcessorIndex, producer: &SampleProducer) {
         for (event, place, _) in self.on(processor) {
             if let (Some(condition), Place::Counter(counter)) = (event.condition, place)

@@ -433,6 +433,7 @@ impl fmt::Display for Refusal {
                 "the condition of {source} cannot be decided\n  because: {}",
                 match first {
                     0 => "only an interrupt of a counter that counts all the time decides on its sample".to_owned(),
+                    2 => "four other events have a condition".to_owned(),
                     _ => format!("the interrupt needs both counts of the ratio, and CPU {processor} lacks one"),
                 }
             ),

@@ -136,7 +136,7 @@ pub enum ErrorCode {
     NoCounterCounts = 50,
     /// The condition of `source` cannot be decided: the event is not sampled by an interrupt of a counter, or may take
     /// turns; or, with `detail[0]` = 1, an event of the ratio has no counter on `processor` that an interrupt can read,
-    /// or was to be stopped alone.
+    /// or was to be stopped alone; or, with 2, four other events of the session have a condition there.
     BadCondition = 51,
 }
 

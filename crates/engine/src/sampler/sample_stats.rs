@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use pmu::state::CounterSet;
 
 use super::time_sampling::TimeSampling;
-use super::window::Window;
+use super::window::{MAX_CONDITIONS, Window};
 use crate::event::Condition;
 use crate::sync::AtomicU64;
 
@@ -19,9 +19,6 @@ pub struct SampleStats {
     lost: AtomicU64,
     full: AtomicU64,
     throttled: AtomicU64,
-    unmet: AtomicU64,
-    /// Of which overflows there are samples.
-    pub(super) window: Window,
 }
 
 impl SampleStats {
@@ -45,17 +42,11 @@ impl SampleStats {
         add_one(&self.throttled);
     }
 
-    /// Counts an overflow without a sample, because its window did not meet the condition.
-    pub fn withhold(&self) {
-        add_one(&self.unmet);
-    }
-
     /// Returns the numbers of samples.
     pub fn read(&self) -> SampleNumbers {
-        let [samples, lost, full, throttled, unmet] =
-            [&self.samples, &self.lost, &self.full, &self.throttled, &self.unmet]
-                .map(|count| count.load(Ordering::Relaxed));
-        SampleNumbers { samples, lost: lost + full, full, throttled, unmet }
+        let [samples, lost, full, throttled] =
+            [&self.samples, &self.lost, &self.full, &self.throttled].map(|count| count.load(Ordering::Relaxed));
+        SampleNumbers { samples, lost: lost + full, full, throttled, unmet: 0 }
     }
 }
 
@@ -107,11 +98,17 @@ pub const TIME_STATS: u8 = BRANCH_STATS + 1;
 pub struct CpuSampleStats {
     stats: [SampleStats; TIME_STATS as usize + 1],
     time: TimeSampling,
+    /// Those of counters that have a condition.
+    windows: [Window; MAX_CONDITIONS],
 }
 
 impl Default for CpuSampleStats {
     fn default() -> Self {
-        Self { stats: core::array::from_fn(|_| SampleStats::default()), time: TimeSampling::default() }
+        Self {
+            stats: core::array::from_fn(|_| SampleStats::default()),
+            time: TimeSampling::default(),
+            windows: Default::default(),
+        }
     }
 }
 
@@ -121,10 +118,22 @@ impl CpuSampleStats {
         self.stats.get(usize::from(counter))
     }
 
-    /// Sets the condition of the samples of a counter, whose ratio is of these counters.
+    /// Returns the numbers of samples of a counter, of the branches, or by time.
+    pub fn read(&self, counter: u8) -> SampleNumbers {
+        let numbers = self.of(counter).map(SampleStats::read).unwrap_or_default();
+        SampleNumbers { unmet: self.window(counter).map_or(0, Window::unmet), ..numbers }
+    }
+
+    /// Returns the window of a counter that has a condition.
+    pub(super) fn window(&self, counter: u8) -> Option<&Window> {
+        self.windows.iter().find(|window| window.is_of(counter))
+    }
+
+    /// Sets the condition of the samples of a counter, whose ratio is of these counters. At most [`MAX_CONDITIONS`] can
+    /// have one.
     pub fn set_condition(&self, counter: u8, condition: Condition, ratio: [u8; 2]) {
-        if let Some(stats) = self.of(counter) {
-            stats.window.set(condition, ratio);
+        if let Some(window) = self.windows.iter().find(|window| window.is_unused()) {
+            window.set(counter, condition, ratio);
         }
     }
 
@@ -145,10 +154,9 @@ mod tests {
         (0..20).for_each(|_| stats.lose());
         (0..300).for_each(|_| stats.lose_to_full_ring());
         (0..4_000).for_each(|_| stats.throttle());
-        (0..50_000).for_each(|_| stats.withhold());
         let numbers = stats.read();
-        assert_eq!(numbers, SampleNumbers { samples: 7, lost: 320, full: 300, throttled: 4_000, unmet: 50_000 });
-        assert_eq!(numbers.overflows(), 54_327);
+        assert_eq!(numbers, SampleNumbers { samples: 7, lost: 320, full: 300, throttled: 4_000, unmet: 0 });
+        assert_eq!(SampleNumbers { unmet: 50_000, ..numbers }.overflows(), 54_327);
     }
 
     #[test]

@@ -12,49 +12,66 @@ use pmu::{Cpu, CurrentCpu, PerCpu};
 
 use super::Sampler;
 use super::per_cpu::PerCpuSampling;
-use super::sample_stats::SampleStats;
+use super::sample_stats::{CpuSampleStats, add_one};
 use super::subscriptions::Subscribers;
 use crate::event::Condition;
 use crate::sync::AtomicU64;
 
+/// Maximum number of events of a session that have a condition on one processor.
+pub const MAX_CONDITIONS: usize = 4;
+
 /// The condition of the samples of a counter for a subscriber, and the counts at the beginning of the window. Only the
-/// processor accesses it, at PROFILE_LEVEL.
+/// processor writes it, at PROFILE_LEVEL.
 #[derive(Debug, Default)]
 pub struct Window {
-    /// The two counters, and in the upper half [`CONDITION`] and [`ABOVE`]; 0 without a condition.
+    /// Both counters of the ratio, the counter that is sampled, and [`CONDITION`] and [`ABOVE`]; 0 without a condition.
     what: AtomicU64,
     /// [`Condition::limit`].
     limit: AtomicU64,
-    /// Their counts at its beginning.
+    /// The counts of both counters at its beginning.
     counts: [AtomicU64; 2],
+    /// Number of windows that did not meet the condition.
+    unmet: AtomicU64,
 }
 
 /// There is a condition.
-const CONDITION: u32 = 1;
+const CONDITION: u16 = 1;
 
 /// The ratio has to be above the limit, not below it.
-const ABOVE: u32 = 2;
+const ABOVE: u16 = 2;
 
 impl Window {
-    /// Sets the condition: its ratio is of these counters.
-    pub fn set(&self, condition: Condition, counters: [u8; 2]) {
-        let [first, second] = counters.map(u16::from);
+    /// Sets the condition of the samples of `counter`: its ratio is of these counters.
+    pub fn set(&self, counter: u8, condition: Condition, ratio: [u8; 2]) {
+        let [first, second] = ratio.map(u16::from);
         let flags = CONDITION | if condition.is_above { ABOVE } else { 0 };
-        let [low, high]: [u16; 2] = zerocopy::transmute!(flags);
-        let what: u64 = zerocopy::transmute!([first, second, low, high]);
-        let limit: u64 = zerocopy::transmute!(condition.limit);
-        self.what.store(what, Ordering::Relaxed);
-        self.limit.store(limit, Ordering::Relaxed);
+        self.what.store(zerocopy::transmute!([first, second, u16::from(counter), flags]), Ordering::Relaxed);
+        self.limit.store(zerocopy::transmute!(condition.limit), Ordering::Relaxed);
     }
 
-    /// Returns whether there is a condition.
-    pub fn has_condition(&self) -> bool {
-        self.what.load(Ordering::Relaxed) != 0
+    fn what(&self) -> [u16; 4] {
+        zerocopy::transmute!(self.what.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether it is the one of a counter.
+    pub fn is_of(&self, counter: u8) -> bool {
+        let [_, _, own, flags] = self.what();
+        flags != 0 && own == u16::from(counter)
+    }
+
+    /// Returns whether there is no condition.
+    pub fn is_unused(&self) -> bool {
+        self.what.load(Ordering::Relaxed) == 0
+    }
+
+    /// Returns the number of windows that did not meet the condition.
+    pub fn unmet(&self) -> u64 {
+        self.unmet.load(Ordering::Relaxed)
     }
 
     /// Begins a window: `count` returns the count of a counter. Returns how much each has counted in the one before.
     fn begin(&self, count: impl Fn(u8) -> u64) -> [u64; 2] {
-        let [first, second, ..]: [u16; 4] = zerocopy::transmute!(self.what.load(Ordering::Relaxed));
+        let [first, second, ..] = self.what();
         let mut counted = [0; 2];
         for ((cell, counter), counted) in self.counts.iter().zip([first, second]).zip(&mut counted) {
             let now = count((counter & 0xFF) as u8);
@@ -64,18 +81,18 @@ impl Window {
         counted
     }
 
-    /// Ends the window, and begins the next one. Returns whether it met the condition.
-    fn end(&self, count: impl Fn(u8) -> u64) -> bool {
-        // Multiplied, because a division is slow, and there may be nothing to divide by.
-        let [[first, second], [limit, divisor]] = [self.begin(count), self.limit()].map(|pair| pair.map(u128::from));
-        let [.., low, _]: [u16; 4] = zerocopy::transmute!(self.what.load(Ordering::Relaxed));
-        let (ratio, limit) = (first * divisor, second * limit);
-        if u32::from(low) & ABOVE == 0 { ratio < limit } else { ratio > limit }
-    }
-
-    fn limit(&self) -> [u64; 2] {
+    /// Returns whether a window in which both counters counted so much meets the condition, and counts it if not.
+    fn is_met(&self, counted: [u64; 2]) -> bool {
         let limit: [u32; 2] = zerocopy::transmute!(self.limit.load(Ordering::Relaxed));
-        limit.map(u64::from)
+        // Multiplied, because a division is slow, and there may be nothing to divide by.
+        let [first, second] = counted.map(u128::from);
+        let (ratio, limit) = (first * u128::from(limit[1]), second * u128::from(limit[0]));
+        let [.., flags] = self.what();
+        let is_met = if flags & ABOVE == 0 { ratio < limit } else { ratio > limit };
+        if !is_met {
+            add_one(&self.unmet);
+        }
+        is_met
     }
 }
 
@@ -84,14 +101,24 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    #[inline(never)] // for the stack of its callers
     pub fn begin_windows(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
             for subscriber in subscriptions.conditional().iter() {
-                let begin = |stats: &SampleStats| _ = stats.window.begin(|counter| self.hal.count(current, counter));
-                per_cpu.count_for(subscriber, counter, begin);
+                per_cpu.with(subscriber, |producer| self.next_window(current, producer.side(), counter, false));
             }
         }
+    }
+
+    /// Begins the next window of a counter, and returns whether the one before met the condition, if it is to be
+    /// judged.
+    #[inline(never)]
+    fn next_window(&self, current: CurrentCpu<'_, impl Cpu>, stats: &CpuSampleStats, counter: u8, judge: bool) -> bool {
+        stats.window(counter).is_none_or(|window| {
+            let events = window.begin(|other| self.hal.count(current, other));
+            !judge || window.is_met(events)
+        })
     }
 
     /// Returns the subscribers that get the sample of a counter whose interval is adapted, or that has a condition. The
@@ -110,32 +137,12 @@ impl Sampler {
         if let Some(longer) = subscriptions.after_overflow(loaded).filter(|next| *next != loaded) {
             self.hal.set_counter_interval(current.index(), counter, longer);
         }
-        let conditional = subscriptions.conditional();
         let mut all = subscriptions.subscribers();
-        if !conditional.is_empty() {
-            all = self.end_windows(current, per_cpu, counter, all, conditional);
-        }
-        all
-    }
-
-    /// Ends the window of a counter for each of its subscribers that have a condition. Returns those of `all` for which
-    /// there is a sample, and counts the others.
-    #[inline(never)]
-    fn end_windows(
-        &self,
-        current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpuSampling,
-        counter: u8,
-        mut all: Subscribers,
-        conditional: Subscribers,
-    ) -> Subscribers {
-        for subscriber in conditional.iter() {
-            per_cpu.count_for(subscriber, counter, |stats| {
-                if !stats.window.end(|counter| self.hal.count(current, counter)) {
-                    stats.withhold();
-                    all = all.without(subscriber);
-                }
-            });
+        for subscriber in subscriptions.conditional().iter() {
+            let is_met = per_cpu.with(subscriber, |producer| self.next_window(current, producer.side(), counter, true));
+            if is_met == Some(false) {
+                all = all.without(subscriber);
+            }
         }
         all
     }
@@ -150,12 +157,15 @@ mod tests {
     /// Returns whether a window meets the condition in which counter 3 counts `first` and counter 7 counts `second`.
     fn is_met(condition: Condition, first: u64, second: u64, before: [u64; 2]) -> bool {
         let window = Window::default();
-        assert!(!window.has_condition());
-        window.set(condition, [3, 7]);
-        assert!(window.has_condition());
+        assert!(window.is_unused() && !window.is_of(0));
+        window.set(5, condition, [3, 7]);
+        assert!(!window.is_unused() && window.is_of(5) && !window.is_of(3));
         let count = |of: [u64; 2]| move |counter| if counter == 3 { of[0] } else { of[1] };
         window.begin(count(before));
-        window.end(count([before[0].wrapping_add(first), before[1].wrapping_add(second)]))
+        let counted = window.begin(count([before[0].wrapping_add(first), before[1].wrapping_add(second)]));
+        let is_met = window.is_met(counted);
+        assert_eq!(window.unmet(), u64::from(!is_met));
+        is_met
     }
 
     #[test]

@@ -224,7 +224,7 @@ fn a_condition_that_cannot_be_decided_is_refused_and_writes_no_register() {
     let other = event(OTHER, 0);
     let of = |index| EventRequest { ratio: [1, index], ..BELOW };
     let (bad, flags) = (ErrorCode::BadCondition, ErrorCode::BadFlags);
-    let cases: [(&str, StartHeader, Vec<EventRequest>, ErrorCode, u64); 12] = [
+    let cases: [(&str, StartHeader, Vec<EventRequest>, ErrorCode, u64); 13] = [
         ("below and above", plain, vec![EventRequest { flags: 12, ..BELOW }, other], flags, 12),
         ("a ratio without a condition", plain, vec![EventRequest { flags: 0, ..BELOW }, other], flags, 0),
         ("a limit alone", plain, vec![EventRequest { limit: [1, 1], ..event(WINDOW, SHORT) }, other], flags, 0),
@@ -251,6 +251,7 @@ fn a_condition_that_cannot_be_decided_is_refused_and_writes_no_register() {
             0,
         ),
         ("beside turns", StartHeader { flags: flags::MULTIPLEX, ..plain }, vec![BELOW, other], bad, 0),
+        ("for a fifth event", plain, [vec![EventRequest { ratio: [5, 5], ..BELOW }; 5], vec![other]].concat(), bad, 2),
         ("with time", plain, vec![of(2), other, EventRequest { event: Event::of(0), ..other }], bad, 1),
         (
             "with precise samples",
