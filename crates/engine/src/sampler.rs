@@ -400,6 +400,7 @@ impl Sampler {
             let has_condition = |producer: &mut SampleProducer| producer.side().window(counter).is_some();
             subscriptions.add(subscriber, per_cpu.with(subscriber, has_condition) == Some(true));
         }
+        self.begin_windows(current, counters); // of those that count for another session already
     }
 
     /// Sets the samples per second to which the interval of a counter is adapted. The counter has no subscriber yet,

@@ -480,7 +480,6 @@ impl Session {
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
         sampler.start(current, own.or(stopped));
-        sampler.begin_windows(current, counters.without(own));
         self.begin_group(current, sampler);
     }
 

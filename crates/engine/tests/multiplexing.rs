@@ -243,7 +243,7 @@ fn a_group_is_too_large_whatever_is_counted_on_other_processors() {
 #[test]
 fn unknown_flags_of_an_event_are_refused() {
     let mut scene = Scene::new("haswell-4710mq");
-    let refused = scene.start(0, &[EventRequest { flags: 1 << 2, ..event(raw(0x40), 0) }]);
+    let refused = scene.start(0, &[EventRequest { flags: event_flags::ALL + 1, ..event(raw(0x40), 0) }]);
     assert_eq!((refused.cause, refused.source), (ErrorCode::BadFlags as u32, raw(0x40)), "{refused:x?}");
     scene.assert_nothing_is_held();
 }

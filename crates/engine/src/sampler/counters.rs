@@ -23,6 +23,14 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        self.prepare(current, counters);
+        self.hal.start(current, counters);
+        self.begin_windows(current, counters);
+    }
+
+    /// Does what comes before a start of counters.
+    #[inline(never)] // so that the start does not need its stack too
+    fn prepare(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         self.hal.program_extra_registers(current, counters);
         let cpu_counters = self.hal.cpu_counters(current.index());
@@ -33,8 +41,6 @@ impl Sampler {
             subscriptions.reloaded(state.interval());
         }
         self.start_precise(current, per_cpu, counters);
-        self.hal.start(current, counters);
-        self.begin_windows(current, counters);
     }
 
     /// Updates slots and metrics, which are read together.
