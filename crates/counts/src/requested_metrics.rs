@@ -386,12 +386,15 @@ pub fn text(lead: &str, values: &[MetricValue]) -> String {
     text
 }
 
-/// Returns the kinds of cores that the machine has: the core type of a hybrid, the metrics and the counters of each.
+/// A kind of cores: its core type on a hybrid, its metrics and its counters.
+pub(crate) type CoreMetrics = (Option<pmu::CoreType>, Vec<Metric>, Counters);
+
+/// Returns the kinds of cores that the machine has.
 pub(crate) fn metrics_of_cores(
     identity: Identity,
     has_slots: bool,
     connection: &Driver,
-) -> Result<Vec<(Option<pmu::CoreType>, Vec<Metric>, Counters)>, Error> {
+) -> Result<Vec<CoreMetrics>, Error> {
     let imported = connection.imported()?;
     let of_cores = |(core_type, table, general, fixed): Cores| {
         let mut metrics = builtin(identity, table.map(|one| one.table), has_slots);

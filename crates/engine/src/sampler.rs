@@ -185,8 +185,8 @@ impl Sampler {
         Deferred { reader: self.serve::<false>(current, owned, begin, clock, interrupted), events: false }
     }
 
-    /// Serves an interrupt while the Debug Store is in use or events are wanted, or on a silenced processor. `begin`
-    /// has the clock and the time-stamp counter at its beginning.
+    /// Serves an interrupt while the Debug Store is in use, events are wanted or a subscriber has a condition, or on a
+    /// silenced processor. `begin` has the clock and the time-stamp counter at its beginning.
     #[cold]
     #[inline(never)]
     fn interrupt_special(
@@ -207,8 +207,8 @@ impl Sampler {
         Deferred { reader, events: per_cpu.has_events() }
     }
 
-    /// Serves the counters of an interrupt. Compiled twice, so that the Debug Store and events cost nothing while they
-    /// are not in use.
+    /// Serves the counters of an interrupt. Compiled twice, so that the Debug Store, events and conditions cost
+    /// nothing while they are not in use.
     #[expect(clippy::inline_always, reason = "counted: a call costs what the handler's target does not leave")]
     #[inline(always)]
     fn serve<const SPECIAL: bool>(
@@ -224,9 +224,9 @@ impl Sampler {
         let OverflowStatus(overflowed) = self.hal.serve::<SPECIAL>(current, owned);
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let ([processor, event], interval) = (subscriptions.place(), subscriptions.loaded());
-            let (mut subscribers, is_uncommon) = subscriptions.flags();
-            if is_uncommon {
-                subscribers = self.uncommon(current, owned, counter);
+            let (mut subscribers, is_adapted) = subscriptions.flags();
+            if is_adapted {
+                self.adapt_early(current.index(), owned, counter);
             }
             let sample = CounterSample {
                 time: begin.0,
@@ -241,6 +241,9 @@ impl Sampler {
                 pebs_sequence,
                 cookie,
             };
+            if SPECIAL && per_cpu.has_conditions() {
+                subscribers = self.choose(current, per_cpu, counter, subscribers);
+            }
             if SPECIAL && !subscribers.is_empty() {
                 per_cpu.with_events(|events| events.add_sample(counter, per_cpu.event(counter), &sample));
             }
@@ -259,6 +262,17 @@ impl Sampler {
             per_cpu.note_watermark_hit();
         }
         per_cpu.take_watermark_hit()
+    }
+
+    /// Lengthens the interval of a counter whose samples come much too often, without waiting for the next tick.
+    #[inline(never)]
+    fn adapt_early(&self, processor: ProcessorIndex, owned: &PerCpu<PerCpuSampling>, counter: u8) {
+        let Some(subscriptions) = owned.extension().subscriptions(counter) else { return };
+        let loaded = owned.interval(counter);
+        subscriptions.reloaded(loaded);
+        if let Some(longer) = subscriptions.after_overflow(loaded).filter(|next| *next != loaded) {
+            self.hal.set_counter_interval(processor, counter, longer);
+        }
     }
 
     /// Stops sampling on the current processor until the next tick.
@@ -375,6 +389,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    #[inline(never)] // for the stack of its caller
     pub fn subscribe(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
@@ -400,6 +415,7 @@ impl Sampler {
             let has_condition = |producer: &mut SampleProducer| producer.side().window(counter).is_some();
             subscriptions.add(subscriber, per_cpu.with(subscriber, has_condition) == Some(true));
         }
+        per_cpu.note_conditions();
         self.begin_windows(current, counters); // of those that count for another session already
     }
 

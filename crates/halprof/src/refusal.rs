@@ -84,13 +84,14 @@ impl Refusal {
         register_fault::known(self.header.detail[1]) == Some(Hypervisor::Kvm)
     }
 
-    /// Returns what was refused because of an extra register, thread profiling or the Debug Store, and why.
+    /// Returns what was refused because of an extra register, a condition, thread profiling or the Debug Store, and why.
     fn of_facility(&self, cause: ErrorCode) -> String {
         let Self { source, header, sessions, .. } = self;
         match cause {
             ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent => {
                 extra::sentence(cause, source, header)
             }
+            ErrorCode::BadCondition => self.undecided(),
             ErrorCode::ThreadProfilingTaken
             | ErrorCode::ThreadsConflict
             | ErrorCode::NoCommonCounter
@@ -172,6 +173,16 @@ impl Refusal {
             (_, 0 | 1) => format!("all {there} are in use"),
             _ => format!("{wanted} of the {there} that can count it are needed, and fewer are free"),
         }
+    }
+
+    fn undecided(&self) -> String {
+        let (source, processor) = (&self.source, self.header.processor);
+        let why = match self.header.detail {
+            [0, _] => "only an interrupt of a counter that counts all the time decides on its sample".to_owned(),
+            [2, _] => "four other events have a condition".to_owned(),
+            _ => format!("the interrupt needs both counts of the ratio, and CPU {processor} lacks one"),
+        };
+        format!("the condition of {source} cannot be decided\n  because: {why}")
     }
 
     fn why_bad_counters(&self) -> String {
@@ -428,15 +439,6 @@ impl fmt::Display for Refusal {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
             Some(ErrorCode::BadCounters) => f.write_str(&self.why_bad_counters()),
-            Some(ErrorCode::BadCondition) => write!(
-                f,
-                "the condition of {source} cannot be decided\n  because: {}",
-                match first {
-                    0 => "only an interrupt of a counter that counts all the time decides on its sample".to_owned(),
-                    2 => "four other events have a condition".to_owned(),
-                    _ => format!("the interrupt needs both counts of the ratio, and CPU {processor} lacks one"),
-                }
-            ),
             Some(ErrorCode::OtherThread) => write!(
                 f,
                 "no free counter for {source} on CPU {processor} beside those of CPU {first}\n  \

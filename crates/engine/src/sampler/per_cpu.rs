@@ -54,6 +54,9 @@ const SILENCED: u8 = 1 << 1;
 /// Events for Event Tracing for Windows are wanted.
 const WANTS_EVENTS: u8 = 1 << 2;
 
+/// A subscriber has a condition.
+const CONDITIONAL: u8 = 1 << 3;
+
 /// What the sampler keeps for each processor, in its [`pmu::PerCpu`]. Only the processor accesses it, at PROFILE_LEVEL.
 #[derive(Debug)]
 pub struct PerCpuSampling {
@@ -79,7 +82,7 @@ pub struct PerCpuSampling {
     ticked: AtomicU64,
     /// Debug Store of the processor, while a session uses it.
     ds_buffers: Slot<Boxed<DsBuffers>>,
-    /// A combination of [`STORED`], [`SILENCED`] and [`WANTS_EVENTS`], which each interrupt reads.
+    /// A combination of [`STORED`], [`SILENCED`], [`WANTS_EVENTS`] and [`CONDITIONAL`], which each interrupt reads.
     special: AtomicU8,
     /// Events that were not written yet, while they are wanted.
     events: Slot<UnwrittenEvents>,
@@ -173,8 +176,8 @@ impl PerCpuSampling {
         (0..).zip(&self.all_subscriptions)
     }
 
-    /// Returns whether interrupts take the uncommon path: the Debug Store is in use, the processor is silenced, or
-    /// events are wanted.
+    /// Returns whether interrupts take the uncommon path: the Debug Store is in use, the processor is silenced, events
+    /// are wanted, or a subscriber has a condition.
     #[inline]
     pub fn is_special(&self) -> bool {
         self.special() != 0
@@ -187,6 +190,19 @@ impl PerCpuSampling {
     fn set_special(&self, flag: u8, on: bool) {
         let others = self.special() & !flag;
         self.special.store(if on { others | flag } else { others }, Ordering::Relaxed);
+    }
+
+    /// Returns whether a subscriber has a condition.
+    #[inline]
+    pub fn has_conditions(&self) -> bool {
+        self.special() & CONDITIONAL != 0
+    }
+
+    /// Notes whether a subscriber has a condition.
+    #[inline(never)] // for the stack of its callers
+    pub fn note_conditions(&self) {
+        let has_condition = |(_, one): (u8, &CounterSubscriptions)| !one.conditional().is_empty();
+        self.set_special(CONDITIONAL, self.all_subscriptions().any(has_condition));
     }
 
     /// Returns whether the Debug Store of the processor is in use.
@@ -461,6 +477,7 @@ impl PerCpuSampling {
 
     /// Takes the writing end of a subscriber.
     pub fn withdraw(&self, subscriber: Subscriber) -> Option<SampleProducer> {
+        self.note_conditions();
         disconnection::remove(&self.unreported, subscriber);
         self.disconnection.forget(subscriber);
         self.producers.get(usize::from(subscriber.0))?.try_take()

@@ -111,11 +111,11 @@ impl CounterSubscriptions {
         self.flags().0
     }
 
-    /// Returns the subscribers, and whether the interval is adapted or a subscriber has a condition.
+    /// Returns the subscribers, and whether the interval is adapted.
     #[inline]
     pub fn flags(&self) -> (Subscribers, bool) {
         let flags = self.flags.load(Ordering::Relaxed);
-        (Subscribers((flags & SUBSCRIBERS) as u8), flags > SUBSCRIBERS)
+        (Subscribers((flags & SUBSCRIBERS) as u8), flags & ADAPTED != 0)
     }
 
     /// Returns the subscribers that have a condition.

@@ -8,12 +8,12 @@
 use core::sync::atomic::Ordering;
 
 use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, PerCpu};
+use pmu::{Cpu, CurrentCpu};
 
 use super::Sampler;
 use super::per_cpu::PerCpuSampling;
 use super::sample_stats::{CpuSampleStats, add_one};
-use super::subscriptions::Subscribers;
+use super::subscriptions::{CounterSubscriptions, Subscriber, Subscribers};
 use crate::event::Condition;
 use crate::sync::AtomicU64;
 
@@ -121,30 +121,22 @@ impl Sampler {
         })
     }
 
-    /// Returns the subscribers that get the sample of a counter whose interval is adapted, or that has a condition. The
-    /// samples of an adapted interval may come much too often: it is lengthened without waiting for the next tick.
+    /// Ends the window of a counter that has overflowed for each of `subscribers` that has a condition, and begins the
+    /// next one. Returns those that get the sample: without those whose condition was not met.
     #[inline(never)]
-    pub(super) fn uncommon(
+    pub(super) fn choose(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        owned: &PerCpu<PerCpuSampling>,
+        per_cpu: &PerCpuSampling,
         counter: u8,
+        subscribers: Subscribers,
     ) -> Subscribers {
-        let per_cpu = owned.extension();
-        let Some(subscriptions) = per_cpu.subscriptions(counter) else { return Subscribers::default() };
-        let loaded = owned.interval(counter);
-        subscriptions.reloaded(loaded);
-        if let Some(longer) = subscriptions.after_overflow(loaded).filter(|next| *next != loaded) {
-            self.hal.set_counter_interval(current.index(), counter, longer);
-        }
-        let mut all = subscriptions.subscribers();
-        for subscriber in subscriptions.conditional().iter() {
-            let is_met = per_cpu.with(subscriber, |producer| self.next_window(current, producer.side(), counter, true));
-            if is_met == Some(false) {
-                all = all.without(subscriber);
-            }
-        }
-        all
+        let conditional = per_cpu.subscriptions(counter).map(CounterSubscriptions::conditional).unwrap_or_default();
+        let is_unmet = |subscriber: &Subscriber| {
+            per_cpu.with(*subscriber, |producer| self.next_window(current, producer.side(), counter, true))
+                == Some(false)
+        };
+        conditional.iter().filter(is_unmet).fold(subscribers, Subscribers::without)
     }
 }
 

@@ -309,7 +309,7 @@ impl Generator<'_> {
     fn with_condition(&mut self, event: EventRequest, events: u64) -> EventRequest {
         let flag = if self.one_in(2) { event_flags::BELOW } else { event_flags::ABOVE };
         let index = |random: &mut Random| u16::try_from(random.up_to(events.saturating_sub(1))).unwrap_or_default();
-        let ratio = [index(&mut self.random), index(&mut self.random)];
+        let ratio = [index(self.random), index(self.random)];
         let limit = [self.number(4), self.number(4)];
         EventRequest { flags: event.flags | flag, ratio, limit, ..event }
     }
