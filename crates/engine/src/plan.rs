@@ -1,6 +1,7 @@
 //! Planning of sessions: all checks that can refuse a session before a register is accessed.
 
 mod auxiliary;
+mod conditions;
 mod request;
 mod served;
 mod tag;
@@ -28,10 +29,10 @@ use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::{self, Rings};
 use crate::rotation::{MAX_ROTATIONS, Rotation, Turn, TurnCount};
 use crate::rounds::{Counted, Placed, Placer, Unplaced};
-use crate::sampler::{BRANCH_STATS, MAX_CONDITIONS, MAX_SAMPLERS, Subscriber, TIME_STATS};
+use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
-use request::{check, check_core_type, condition, how_to_serve, within};
+use request::{check, check_core_type, how_to_serve, within};
 use sample_ring::Slot;
 use served::Served;
 
@@ -85,7 +86,7 @@ impl<M: Platform> Planner<'_, M> {
                 pinned: sampled || request.flags & event_flags::PINNED != 0,
                 state: EventState::Running,
                 counters: None,
-                condition: condition(request, header, events.len())?,
+                condition: conditions::requested(request, header, events.len())?,
             })?;
         }
         self.check_conflict(for_threads, &planned, reply)?;
@@ -266,7 +267,7 @@ impl<M: Platform> Planner<'_, M> {
         add_rotation(session, processor, &own, &assigned)?;
         session.times.try_push(Times::default())?;
         session.processors.try_push(processor)?;
-        self.check_ratios(session, processor)?;
+        conditions::check(session, processor, hal)?;
         if let Some(recording) = &mut session.hardware_recording {
             recording.add(processor, &session.events, core_type)?;
         }
@@ -291,29 +292,6 @@ impl<M: Platform> Planner<'_, M> {
             .and_then(|counters| rings.add(processor, &counters, memory.ok_or(NO_MEMORY)?));
         session.rings = Some(rings);
         added
-    }
-
-    /// Checks that an interrupt of the processor that was added last can read the events of each condition.
-    #[inline(never)] // for the stack of its caller
-    fn check_ratios(&self, session: &Session, processor: ProcessorIndex) -> Result<(), Refusal> {
-        let hal = self.context.hal;
-        let conditional = |(event, ..): &(&PlannedEvent, Place, &Count)| event.condition.is_some();
-        if let Some((event, ..)) = session.running(processor, EventFilter::ALL).filter(conditional).nth(MAX_CONDITIONS)
-        {
-            return Err(invalid(ErrorCode::BadCondition, 2).source(event.requested.source));
-        }
-        let unreadable = |counter: &u8| {
-            hal.interface_of(processor).unit().has(*counter) || hal.cpu_counters(processor).get(*counter).precise()
-        };
-        for (event, place, _) in session.running(processor, EventFilter::ALL) {
-            if let (Some(condition), Place::Counter(_)) = (event.condition, place)
-                && session.ratio_counters(processor, condition).is_none_or(|both| both.iter().any(unreadable))
-            {
-                let refusal = invalid(ErrorCode::BadCondition, 1).source(event.requested.source);
-                return Err(refusal.processor(processor));
-            }
-        }
-        Ok(())
     }
 
     /// Checks that the processors can record the events, and that no other session uses the Debug Store.

@@ -5,6 +5,7 @@
 //! PROFILE_LEVEL. An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples
 //! leave through rings, which the sessions read.
 
+mod conditions;
 mod connection;
 mod counters;
 #[cfg(test)]

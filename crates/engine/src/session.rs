@@ -3,6 +3,7 @@
 //! A session belongs to the handle that started it and ends with the handle. A detached session ends when it is
 //! stopped.
 
+mod conditions;
 mod count;
 mod times;
 mod turns;
@@ -18,14 +19,12 @@ use sample_ring::Slot;
 
 use crate::boxed::Boxed;
 use crate::clients::ClientId;
-use crate::event::{Condition, EventFilter, PlannedEvent, Service};
+use crate::event::{EventFilter, PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::rotation::{Rotation, TurnCount};
-use crate::sampler::{
-    BRANCH_STATS, Group, Hal, SampleNumbers, SampleProducer, Sampler, Subscriber, TIME_STATS, intervals,
-};
+use crate::sampler::{BRANCH_STATS, Group, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::Ticks;
 use crate::try_vec::try_collect;
 
@@ -481,38 +480,6 @@ impl Session {
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
         sampler.start(current, own.or(stopped));
         self.begin_group(current, sampler);
-    }
-
-    /// Sets the conditions of the events that are sampled by counters of a processor.
-    #[inline(never)] // for the stack of its caller
-    fn set_conditions(&self, processor: ProcessorIndex, producer: &SampleProducer) {
-        for (event, place, _) in self.on(processor) {
-            if let (Some(condition), Place::Counter(counter)) = (event.condition, place)
-                && let Some(ratio) = self.ratio_counters(processor, condition)
-            {
-                producer.side().set_condition(counter, condition, ratio);
-            }
-        }
-    }
-
-    /// Returns the counters of a processor that count the events of a condition. `None` unless both have one all the
-    /// time.
-    pub fn ratio_counters(&self, processor: ProcessorIndex, condition: Condition) -> Option<[u8; 2]> {
-        let counter = |index: u16| match self.on(processor).nth(index.into())? {
-            (event, Place::Counter(counter), _) if event.runs() => Some(counter),
-            _ => None,
-        };
-        let [first, second] = condition.ratio.map(counter);
-        Some([first?, second?])
-    }
-
-    /// Returns a running event whose condition needs one of the addressed events, if it is not addressed itself.
-    pub fn needs(&self, events: EventFilter) -> Option<&PlannedEvent> {
-        let is_left = |event: &&PlannedEvent| event.runs() && !event.is_running(events);
-        self.events.iter().filter(is_left).find(|event| {
-            let ratio = event.condition.map(|condition| condition.ratio).into_iter().flatten();
-            ratio.filter_map(|index| self.events.get(usize::from(index))).any(|other| other.is_running(events))
-        })
     }
 
     /// Lets programs read the counters on the current processor, if one RDPMC each is enough: every event has a counter

@@ -84,7 +84,7 @@ impl Refusal {
         register_fault::known(self.header.detail[1]) == Some(Hypervisor::Kvm)
     }
 
-    /// Returns what was refused because of an extra register, a condition, thread profiling or the Debug Store, and why.
+    /// Returns what was refused because of an extra register, a condition, thread profiling or the Debug Store.
     fn of_facility(&self, cause: ErrorCode) -> String {
         let Self { source, header, sessions, .. } = self;
         match cause {

@@ -11,7 +11,7 @@ use protocol::{
 };
 
 use super::no_such_core_type;
-use crate::event::{Condition, Service};
+use crate::event::Service;
 use crate::hardware_recording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid};
@@ -92,28 +92,6 @@ fn check_event(event: &Event) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(invalid(ErrorCode::BadEvent, event.source).source(event.source))
-}
-
-/// Returns the condition of an event of a request of so many, if it has one. Only an interrupt can decide it, and only
-/// of counters that count all the time.
-pub(super) fn condition(
-    request: &EventRequest,
-    header: &StartHeader,
-    events: usize,
-) -> Result<Option<Condition>, Refusal> {
-    let EventRequest { event, modes, interval, flags, ratio, limit, .. } = *request;
-    let is_above = match flags & (event_flags::BELOW | event_flags::ABOVE) {
-        0 if (ratio, limit) == ([0; 2], [0; 2]) => return Ok(None),
-        event_flags::BELOW => false,
-        event_flags::ABOVE => true,
-        other => return Err(invalid(ErrorCode::BadFlags, other.into()).source(event.source)),
-    };
-    let is_interrupted = interval != 0 && event.source != BRANCHES && Source(event.source) != Source::TIME;
-    let is_decided = modes & modes::PRECISE == 0 && header.flags & flags::MULTIPLEX == 0;
-    if !is_interrupted || !is_decided || ratio.iter().any(|index| usize::from(*index) >= events) {
-        return Err(invalid(ErrorCode::BadCondition, 0).source(event.source));
-    }
-    Ok(Some(Condition { ratio, is_above, limit }))
 }
 
 /// Checks the interval and the frequency of an event.

@@ -7,13 +7,6 @@
 
 use core::sync::atomic::Ordering;
 
-use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu};
-
-use super::Sampler;
-use super::per_cpu::PerCpuSampling;
-use super::sample_stats::{CpuSampleStats, add_one};
-use super::subscriptions::{CounterSubscriptions, Subscriber, Subscribers};
 use crate::event::Condition;
 use crate::sync::AtomicU64;
 
@@ -70,7 +63,7 @@ impl Window {
     }
 
     /// Begins a window: `count` returns the count of a counter. Returns how much each has counted in the one before.
-    fn begin(&self, count: impl Fn(u8) -> u64) -> [u64; 2] {
+    pub fn begin(&self, count: impl Fn(u8) -> u64) -> [u64; 2] {
         let [first, second, ..] = self.what();
         let mut counted = [0; 2];
         for ((cell, counter), counted) in self.counts.iter().zip([first, second]).zip(&mut counted) {
@@ -82,7 +75,7 @@ impl Window {
     }
 
     /// Returns whether a window in which both counters counted so much meets the condition, and counts it if not.
-    fn is_met(&self, counted: [u64; 2]) -> bool {
+    pub fn is_met(&self, counted: [u64; 2]) -> bool {
         let limit: [u32; 2] = zerocopy::transmute!(self.limit.load(Ordering::Relaxed));
         // Multiplied, because a division is slow, and there may be nothing to divide by.
         let [first, second] = counted.map(u128::from);
@@ -90,53 +83,9 @@ impl Window {
         let [.., flags] = self.what();
         let is_met = if flags & ABOVE == 0 { ratio < limit } else { ratio > limit };
         if !is_met {
-            add_one(&self.unmet);
+            self.unmet.store(self.unmet().wrapping_add(1), Ordering::Relaxed); // with one writer
         }
         is_met
-    }
-}
-
-impl Sampler {
-    /// Begins a window of each of `counters` of the current processor that has a condition. They run.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    #[inline(never)] // for the stack of its callers
-    pub fn begin_windows(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
-        for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
-            for subscriber in subscriptions.conditional().iter() {
-                per_cpu.with(subscriber, |producer| self.next_window(current, producer.side(), counter, false));
-            }
-        }
-    }
-
-    /// Begins the next window of a counter, and returns whether the one before met the condition, if it is to be
-    /// judged.
-    #[inline(never)]
-    fn next_window(&self, current: CurrentCpu<'_, impl Cpu>, stats: &CpuSampleStats, counter: u8, judge: bool) -> bool {
-        stats.window(counter).is_none_or(|window| {
-            let events = window.begin(|other| self.hal.count(current, other));
-            !judge || window.is_met(events)
-        })
-    }
-
-    /// Ends the window of a counter that has overflowed for each of `subscribers` that has a condition, and begins the
-    /// next one. Returns those that get the sample: without those whose condition was not met.
-    #[inline(never)]
-    pub(super) fn choose(
-        &self,
-        current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpuSampling,
-        counter: u8,
-        subscribers: Subscribers,
-    ) -> Subscribers {
-        let conditional = per_cpu.subscriptions(counter).map(CounterSubscriptions::conditional).unwrap_or_default();
-        let is_unmet = |subscriber: &Subscriber| {
-            per_cpu.with(*subscriber, |producer| self.next_window(current, producer.side(), counter, true))
-                == Some(false)
-        };
-        conditional.iter().filter(is_unmet).fold(subscribers, Subscribers::without)
     }
 }
 

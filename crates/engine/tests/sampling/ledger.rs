@@ -1,5 +1,6 @@
 //! Overflows in the model = samples delivered + lost + throttled + windows without a condition that the session has,
-//! exactly, for every session, processor and source, with late and lost interrupts, and with other programs that write the registers of the counters.
+//! exactly, for every session, processor and source, with late and lost interrupts, and with other programs that write
+//! the registers of the counters.
 
 use std::collections::BTreeMap;
 
@@ -119,7 +120,7 @@ fn step(kills: bool) -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(|session| Step::Stop { session }),
         3 => (any::<usize>(), any::<usize>(), any::<bool>(), 6..8_u32, 1..1_u32 << PROCESSORS).prop_map(
             move |(source, interval, conditional, ring, processors)| {
-                // What a client that was killed had withheld is told nobody.
+                // The account does not contain what was withheld from a client that was killed.
                 Step::Start { source, interval, is_conditional: conditional && !kills, ring: 1 << ring, processors }
             }
         ),

@@ -1,0 +1,52 @@
+//! The checks of the conditions of events.
+
+use pmu::{ProcessorIndex, Source};
+use protocol::{BRANCHES, ErrorCode, EventRequest, StartHeader, event_flags, flags, modes};
+
+use crate::event::{Condition, EventFilter, PlannedEvent};
+use crate::reply::{Refusal, invalid};
+use crate::sampler::{Hal, MAX_CONDITIONS};
+use crate::session::{Count, Place, Session};
+
+/// Returns the condition of an event of a request of so many, if it has one. Only an interrupt can decide it, and only
+/// of counters that count all the time.
+pub(super) fn requested(
+    request: &EventRequest,
+    header: &StartHeader,
+    events: usize,
+) -> Result<Option<Condition>, Refusal> {
+    let EventRequest { event, modes, interval, flags, ratio, limit, .. } = *request;
+    let is_above = match flags & (event_flags::BELOW | event_flags::ABOVE) {
+        0 if (ratio, limit) == ([0; 2], [0; 2]) => return Ok(None),
+        event_flags::BELOW => false,
+        event_flags::ABOVE => true,
+        other => return Err(invalid(ErrorCode::BadFlags, other.into()).source(event.source)),
+    };
+    let is_interrupted = interval != 0 && event.source != BRANCHES && Source(event.source) != Source::TIME;
+    let is_decided = modes & modes::PRECISE == 0 && header.flags & flags::MULTIPLEX == 0;
+    if !is_interrupted || !is_decided || ratio.iter().any(|index| usize::from(*index) >= events) {
+        return Err(invalid(ErrorCode::BadCondition, 0).source(event.source));
+    }
+    Ok(Some(Condition { ratio, is_above, limit }))
+}
+
+/// Checks that an interrupt of the processor that was added last can read the events of each condition.
+#[inline(never)] // for the stack of its caller
+pub(super) fn check(session: &Session, processor: ProcessorIndex, hal: &Hal) -> Result<(), Refusal> {
+    let conditional = |(event, ..): &(&PlannedEvent, Place, &Count)| event.condition.is_some();
+    if let Some((event, ..)) = session.running(processor, EventFilter::ALL).filter(conditional).nth(MAX_CONDITIONS) {
+        return Err(invalid(ErrorCode::BadCondition, 2).source(event.requested.source));
+    }
+    let unreadable = |counter: &u8| {
+        hal.interface_of(processor).unit().has(*counter) || hal.cpu_counters(processor).get(*counter).precise()
+    };
+    for (event, place, _) in session.running(processor, EventFilter::ALL) {
+        if let (Some(condition), Place::Counter(_)) = (event.condition, place)
+            && session.ratio_counters(processor, condition).is_none_or(|both| both.iter().any(unreadable))
+        {
+            let refusal = invalid(ErrorCode::BadCondition, 1).source(event.requested.source);
+            return Err(refusal.processor(processor));
+        }
+    }
+    Ok(())
+}
