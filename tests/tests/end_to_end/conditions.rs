@@ -34,12 +34,12 @@ fn more_than_99_percent_of_the_samples_are_of_the_phases_with_few_instructions_p
         let counts = |lab: &mut Lab| lab.enabled_counters().unwrap() == 2;
         let mut client = lab.client_running(&arguments, "not 2 count", counts).unwrap();
         let [cycles, instructions] = events(identity);
-        let of_phase = |phase: u64| if phase % 2 == 0 { GOOD } else { BAD };
+        let of_phase = |phase: u64| if phase.is_multiple_of(2) { GOOD } else { BAD };
         let mut bad_windows = 0;
         for phase in 0..12 {
             let percent = of_phase(phase);
             lab.wire.set_interrupt_sites(0, &[site(percent)]).unwrap();
-            // Between 7.1 and 40.1 windows, in quarters of a window.
+            // From 7 to 40 windows, in quarters of a window.
             let quarters = 28 + 13 * phase % 132;
             bad_windows += if percent == BAD { quarters / 4 } else { 0 };
             for _ in 0..quarters {
