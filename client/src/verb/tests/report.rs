@@ -343,6 +343,7 @@ fn precise() -> File {
         samples: 0,
         lost: 0,
         throttled: 0,
+        unmet: 0,
         disturbed: None,
         recorder: recorder as u32,
     };
