@@ -129,8 +129,7 @@ impl CpuSampleStats {
         self.windows.iter().find(|window| window.is_of(counter))
     }
 
-    /// Sets the condition of the samples of a counter, whose ratio is of these counters. At most [`MAX_CONDITIONS`] can
-    /// have one.
+    /// Sets the condition of the samples of a counter, whose ratio is of these counters. At most four can have one.
     pub fn set_condition(&self, counter: u8, condition: Condition, ratio: [u8; 2]) {
         if let Some(window) = self.windows.iter().find(|window| window.is_unused()) {
             window.set(counter, condition, ratio);
