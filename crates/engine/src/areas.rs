@@ -75,8 +75,8 @@ impl Areas {
 
     /// Acquires the area of a processor and returns it. The kernel allocates it. The driver does so instead if the
     /// kernel has no such call, and for a session also if the kernel's is too small for the processor, if the kernel
-    /// keeps an area of its own or, for branches alone, if the kernel does not support a processor without PEBS; and for
-    /// a buffer of architectural PEBS, which lies in the same memory.
+    /// keeps an area of its own or, for branches alone, if the kernel does not support a processor without PEBS; and
+    /// for a buffer of architectural PEBS, which lies in the same memory.
     pub fn take(
         &mut self,
         processor: ProcessorIndex,

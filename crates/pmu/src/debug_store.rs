@@ -373,8 +373,8 @@ pub fn records_to(cpu: &impl Cpu, place: Place) -> bool {
 }
 
 /// Stops recording if `records` is set, and restores the registers. Those that another program has changed since belong
-/// to that program and stay unchanged. Branch tracing must have been stopped, and no counter may record by architectural
-/// PEBS.
+/// to that program and stay unchanged. Branch tracing must have been stopped, and no counter may record by
+/// architectural PEBS.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.

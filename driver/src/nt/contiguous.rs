@@ -13,8 +13,8 @@ const ANY_NODE_OK: ULONG = 0x8000_0000;
 /// Words of a page.
 const PAGE_WORDS: usize = BUFFER_PAGE as usize / 8;
 
-// wdm.h of the WDK declares it, the headers of mingw-w64 do not. Its relatives allocate executable memory, which a kernel
-// with memory integrity does not have.
+// wdm.h of the WDK declares it, the headers of mingw-w64 do not. Its relatives allocate executable memory, which a
+// kernel with memory integrity does not have.
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "C" {
     fn MmAllocateContiguousNodeMemory(

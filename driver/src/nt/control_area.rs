@@ -129,8 +129,8 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
             return Ok(());
         }
         AreaOwner::Contiguous => {
-            // SAFETY: allocated as contiguous memory, and taken, so that it is freed once; by this function's contract no
-            // processor writes to it
+            // SAFETY: allocated as contiguous memory, and taken, so that it is freed once; by this function's contract
+            // no processor writes to it
             unsafe { contiguous::free(words) };
             return Ok(());
         }

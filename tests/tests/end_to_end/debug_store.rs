@@ -10,8 +10,8 @@ use zerocopy::IntoBytes;
 
 use crate::life::{connect, header};
 
-/// An identity for each PEBS format, 15 for architectural PEBS, and an event. From format 6 on one by fixed counter 0, and
-/// one with UMASK2.
+/// An identity for each PEBS format, 15 for architectural PEBS, and an event. From format 6 on one by fixed counter 0,
+/// and one with UMASK2.
 const FORMATS: [(&str, u64, &str); 11] = [
     ("core2-e5200", 0, "InstructionRetired:p@4M"),
     ("nehalem-920", 1, "InstructionRetired:p@4M"),

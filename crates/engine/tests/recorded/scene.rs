@@ -8,8 +8,8 @@ use protocol::{
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
-/// An identity for each PEBS format, 15 for architectural PEBS, and whether records hold the exact instruction. From format 4 on fixed counter 0
-/// records instructions.
+/// An identity for each PEBS format, 15 for architectural PEBS, and whether records hold the exact instruction. From
+/// format 4 on fixed counter 0 records instructions.
 pub const FORMATS: [(&str, u8, bool); 8] = [
     ("core2-e5200", 0, false),
     ("nehalem-920", 1, false),

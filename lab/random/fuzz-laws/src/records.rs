@@ -26,9 +26,9 @@ pub fn sample_records(bytes: &[u8]) {
     }
 }
 
-/// A PEBS record is read within its smallest size and in whole words, and is at least a byte and at most the rest of its
-/// buffer, so that a reader comes to the end. The bytes that a buffer claims to have lie in it,
-/// whatever its addresses are, and so does a threshold.
+/// A PEBS record is read within its smallest size and in whole words, and is at least a byte and at most the rest of
+/// its buffer, so that a reader comes to the end. The bytes that a buffer claims to have lie in it, whatever its
+/// addresses are, and so does a threshold.
 pub fn debug_store(bytes: &[u8]) {
     let Some((&[format, ref fields @ ..], record)) = bytes.split_first_chunk::<41>() else { return };
     let word = |at: usize| u64::read_from_prefix(&fields[at..]).map_or(0, |(word, _)| word);

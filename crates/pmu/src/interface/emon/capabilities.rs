@@ -380,8 +380,8 @@ fn leaf_23(cpu: &impl Cpuid) -> Option<CpuIdResult> {
     has_leaf.then(|| cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0))
 }
 
-/// Returns the counters that record by architectural PEBS, if the current processor has it (CPUID leaf 0x23, subleaves 4
-/// and 5; Linux wants both, arch/x86/events/intel/core.c, `intel_pmu_init`).
+/// Returns the counters that record by architectural PEBS, if the current processor has it (CPUID leaf 0x23, subleaves
+/// 4 and 5; Linux wants both, arch/x86/events/intel/core.c, `intel_pmu_init`).
 ///
 /// # IRQL
 /// Any at which the thread stays on its processor.
