@@ -335,6 +335,7 @@ mod tests {
     use pmu::state;
 
     use super::*;
+    use crate::platform::ControlArea;
     use crate::sampler::counting_cpu::CountingCpu;
 
     /// The machine can fall asleep after a start has checked everything that it needs.
@@ -345,7 +346,9 @@ mod tests {
             Sampler::new(Hal::with_states(&cpu, pmu::Options::default(), 1, 0, state::allocate).unwrap(), 1_000);
         let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);
         sampler.fall_asleep(current, Ticks(0));
-        sampler.install(current, Boxed::new(DsBuffers::new()).unwrap());
+        let mut ds_buffers = DsBuffers::new();
+        ds_buffers.set_area(ControlArea { address: 0x1000, size: 0xA0, physical: None });
+        sampler.install(current, Boxed::new(ds_buffers).unwrap());
         assert_eq!(cpu.accesses(), 0);
         sampler.wake(current, Ticks(1), Ticks(1));
         assert_ne!(cpu.accesses(), 0);
