@@ -65,6 +65,7 @@ mod multiplexing;
 mod names;
 #[cfg(not(windows))]
 mod own_hal;
+#[cfg(not(windows))]
 mod ownership;
 mod package;
 #[cfg(not(windows))]

@@ -5,12 +5,13 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 46] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 48] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
     ("c_programs", include_str!("c_programs.rs"), "the bench schedules the threads of the program"),
+    ("conditions", include_str!("conditions.rs"), "the model has the ratios of its phases"),
     ("counts", include_str!("counts.rs"), "the model reports the events to count"),
     ("debug_store", include_str!("debug_store.rs"), "the model writes the records"),
     ("device", include_str!("device.rs"), "the bench chooses the caller's privileges and watches the memory"),
@@ -33,6 +34,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 46] = [
     ("movement", include_str!("movement.rs"), "the model has the counters that do not count"),
     ("multiplexing", include_str!("multiplexing.rs"), "the model counts at known rates"),
     ("names", include_str!("names.rs"), "the model reports the events to count"),
+    ("own_hal", include_str!("own_hal.rs"), "the bench schedules the threads, and stands in for the HAL's sources"),
     ("ownership", include_str!("ownership.rs"), "the bench decides which driver has the counters"),
     ("power", include_str!("power.rs"), "the bench sends the machine to sleep"),
     ("record", include_str!("record.rs"), "the model reports where the interrupts fell"),
