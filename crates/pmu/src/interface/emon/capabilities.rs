@@ -35,7 +35,7 @@ const HIDDEN_GENERAL: u64 = 0xFF;
 /// The counters of a processor that record precisely (PEBS).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recorders {
-    /// Number of general counters, starting with counter 0: one of those of [`RECORDERS`].
+    /// Number of general counters, starting with counter 0: 0, 1, 4 or all.
     pub general: u8,
     /// Whether fixed counter 0 does.
     pub fixed: bool,
