@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use bench_protocol::{Disorder, HalScript, Refusal, SwitchLedger, TraceScript};
+use bench_protocol::{Disorder, HalScript, ProcessLedger, Refusal, SwitchLedger, TraceScript};
 use serde_json::Value;
 use tests::{Lab, ProgramOutput};
 
@@ -26,9 +26,13 @@ fn ledger(lab: &Lab) -> SwitchLedger {
     serde_json::from_str(&fs::read_to_string(lab.wine().drive_c(LEDGER)).unwrap()).unwrap()
 }
 
-/// Returns what the command executed, by the ledger.
+/// Returns what the command executed, by the ledger. On a busy machine the command of an earlier client may still be in
+/// the list of processes.
 fn truth(ledger: &SwitchLedger) -> Vec<u64> {
-    let commands: Vec<_> = ledger.processes.iter().filter(|one| one.name.eq_ignore_ascii_case("cmd.exe")).collect();
+    let is_named = |process: &ProcessLedger, name: &str| process.name.eq_ignore_ascii_case(name);
+    let is_client = |id: u32| ledger.processes.iter().any(|one| one.process == id && is_named(one, "client.exe"));
+    let of_client = |one: &&ProcessLedger| is_named(one, "cmd.exe") && is_client(one.parent);
+    let commands: Vec<_> = ledger.processes.iter().filter(of_client).collect();
     let [command] = &commands[..] else { panic!("{ledger:#?}") };
     command.events.clone()
 }
