@@ -116,14 +116,18 @@ impl Architectural {
         self.are_late = are_late;
     }
 
-    /// Keeps a record for later, if records are late and it has room behind those that wait.
-    pub(super) fn keep(&mut self, counter: CounterId, record: &[u64]) -> bool {
-        let waiting = self.late.iter().map(|(_, record)| record.len()).sum::<usize>() + record.len();
-        let is_kept = self.are_late && self.buffer().has_room(waiting as u64 * WORD);
-        if is_kept {
-            self.late.push((counter, record.to_vec()));
+    /// If records are late, keeps one for later, or refuses it if it has no room behind those that wait.
+    pub(super) fn keep(&mut self, counter: CounterId, record: &[u64]) -> Option<Outcome> {
+        if !self.are_late {
+            return None;
         }
-        is_kept
+        let waiting = self.late.iter().map(|(_, record)| record.len()).sum::<usize>() + record.len();
+        if !self.buffer().has_room(waiting as u64 * WORD) {
+            self.index |= 1 << FULL;
+            return Some(Outcome::Refused);
+        }
+        self.late.push((counter, record.to_vec()));
+        Some(Outcome::Late)
     }
 
     /// Returns the records that arrive now.

@@ -310,8 +310,8 @@ impl DebugStore {
     fn record_and_reload(&mut self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
         let reset = self.reset_value(precise)?;
         let record = self.record(precise);
-        let is_late = self.registers.architectural_mut().is_some_and(|pebs| pebs.keep(precise.id, &record));
-        let outcome = if is_late { Outcome::Late } else { self.append(&record)? };
+        let kept = self.registers.architectural_mut().and_then(|pebs| pebs.keep(precise.id, &record));
+        let outcome = kept.map_or_else(|| self.append(&record), Ok)?;
         if outcome != Outcome::Refused {
             counter.write(reset);
         }
