@@ -150,7 +150,7 @@ impl State {
         Ok(write_list(output, &records))
     }
 
-    /// Answers how many records a stop returns. The counts themselves are not known while the session runs, because
+    /// Writes the number of records that a stop will return. The counts themselves are not known while the session runs, because
     /// Windows delivers events seconds later.
     fn room(&self, output: &mut [u8]) -> io::Result<usize> {
         let (_, session) = self.session.as_ref().ok_or(io::ErrorKind::NotFound)?;
@@ -179,9 +179,7 @@ fn beyond(header: &StartHeader, events: &[EventRequest]) -> Option<&'static str>
 
 /// Writes a reply. Returns its length.
 fn write<T: IntoBytes + Immutable>(output: &mut [u8], reply: &T) -> usize {
-    let bytes = reply.as_bytes();
-    output.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    bytes.len().min(output.len())
+    write_bytes(output, reply.as_bytes())
 }
 
 /// Writes a header and the records that have room. Returns the length of the reply.
