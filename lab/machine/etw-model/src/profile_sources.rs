@@ -1,5 +1,6 @@
 //! The HAL's profile sources, and the rules of those that a session counts.
 
+use crate::system_events::{THREAD, words};
 use bench_protocol::HalScript;
 use std::{collections::BTreeMap, fs};
 
@@ -141,7 +142,7 @@ impl ProfileSources {
                 let source = word(given, 0).ok_or(BAD_LENGTH)?;
                 let is_known = self.sources().iter().any(|(number, _)| *number == source);
                 let interval: u32 = if source == 0 { 10_000 } else { 65_536 };
-                if is_known { Ok([source, interval].map(u32::to_le_bytes).concat()) } else { Err(INVALID_PARAMETER) }
+                if is_known { Ok(words(&[source, interval])) } else { Err(INVALID_PARAMETER) }
             }
             MAXIMUM if self.script.maximum != 0 => Ok(self.script.maximum.to_le_bytes().to_vec()),
             _ => Err(NOT_SUPPORTED),
@@ -173,7 +174,7 @@ impl ProfileSources {
                 Ok(())
             }
             EVENTS => {
-                let is_switch = |id: &[u8]| id.get(..16) == Some(&SWITCH_CLASS[..]) && id.get(16) == Some(&36);
+                let is_switch = |id: &[u8]| id.get(..16) == Some(&THREAD[..]) && id.get(16) == Some(&36);
                 if given.is_empty()
                     || !given.len().is_multiple_of(EVENT_BYTES)
                     || given.len() / EVENT_BYTES > MAX_EVENTS
@@ -202,9 +203,6 @@ impl ProfileSources {
     }
 }
 
-/// ThreadGuid, {3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c}.
-const SWITCH_CLASS: [u8; 16] = *b"\xD1\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
-
 /// Returns a list of PROFILE_SOURCE_INFO.
 fn list(sources: &[(u32, String)]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -214,7 +212,7 @@ fn list(sources: &[(u32, String)]) -> Vec<u8> {
         let next = if place + 1 == sources.len() { 0 } else { u32::try_from(length).unwrap_or_default() };
         let end = bytes.len() + length;
         let (least, most) = if *number == 0 { (1_221, 1_000_000) } else { (4_096, 0x7FFF_FFFF) };
-        bytes.extend([next, *number, least, most, 0, 0].into_iter().flat_map(u32::to_le_bytes));
+        bytes.extend(words(&[next, *number, least, most, 0, 0]));
         bytes.extend(name);
         bytes.resize(end, 0);
     }
@@ -229,14 +227,10 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn words(words: &[u32]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_le_bytes()).collect()
-    }
-
     #[test]
     fn a_session_sets_its_counters_once_and_no_more_than_there_are() {
         let mut sources = ProfileSources::new(&HalScript::default());
-        let switches = [&SWITCH_CLASS[..], &[36, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let switches = [&THREAD[..], &[36, 0, 0, 0, 0, 0, 0, 0]].concat();
         for wrong in [&[][..], &[0], &[2, 99], &[2, 6, 10, 11, 19]] {
             assert_eq!(sources.set(Some(1), COUNTERS, &words(wrong)), Err(INVALID_PARAMETER), "{wrong:?}");
         }

@@ -1,12 +1,9 @@
 //! A scheduler, and the counters of its CPUs at each context switch.
 
 use crate::delivery::DeliveredEvent;
-use bench_protocol::{HalScript, ProcessLedger, ProviderId, Random, SwitchLedger};
+use crate::system_events::{PROCESS, THREAD, classic, words};
+use bench_protocol::{HalScript, ProcessLedger, Random, SwitchLedger};
 use std::collections::BTreeMap;
-
-/// ProcessGuid and ThreadGuid, {3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c} and ...d1-....
-const PROCESS: ProviderId = *b"\xD0\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
-const THREAD: ProviderId = *b"\xD1\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
 
 /// Types of the events.
 const START: u8 = 1;
@@ -106,7 +103,7 @@ impl SwitchModel {
                 events.push(process_event(begun, time, one));
             }
             let payload = [words(&[one.process, one.thread]), vec![0; 64]].concat();
-            events.push(event(THREAD, begun, 3, 0, time, payload));
+            events.push(classic(THREAD, begun, 3, time, payload));
         }
         for number in 0..self.cpus.len() {
             // A thread that has ended is switched out.
@@ -118,7 +115,7 @@ impl SwitchModel {
             }
         }
         for one in before.iter().filter(|one| !threads.contains(one)) {
-            events.push(event(THREAD, END, 3, 0, time, [words(&[one.process, one.thread]), vec![0; 64]].concat()));
+            events.push(classic(THREAD, END, 3, time, [words(&[one.process, one.thread]), vec![0; 64]].concat()));
         }
         events
     }
@@ -171,8 +168,8 @@ impl SwitchModel {
         }
         // Priorities and C-state; wait reason, mode and state (9: waiting for process in-swap); wait time; reserved.
         let payload = words(&[new, old, 0x0808, 0x0009_002A, 1, 0]);
-        let switch = event(THREAD, SWITCH, self.script.version, index, time, payload);
-        Some(DeliveredEvent { counters, ..switch })
+        let switch = classic(THREAD, SWITCH, self.script.version, time, payload);
+        Some(DeliveredEvent { processor: index, counters, ..switch })
     }
 }
 
@@ -182,30 +179,5 @@ fn process_event(opcode: u8, time: u64, one: &LiveThread) -> DeliveredEvent {
     let numbers = [&[0; 8][..], &words(&[one.process, one.parent, 1, 259]), &[0; 8], &words(&[0])].concat();
     // UserSID: a TOKEN_USER, which is a pointer and attributes, and an empty SID. ImageFileName and CommandLine.
     let texts = [&[0x11; 16][..], &[1, 0, 0, 0, 0, 0, 0, 5], one.name.as_bytes(), &[0, 0, 0]].concat();
-    event(PROCESS, opcode, 4, 0, time, [numbers, texts].concat())
-}
-
-fn event(provider: ProviderId, opcode: u8, version: u8, processor: u32, time: u64, payload: Vec<u8>) -> DeliveredEvent {
-    DeliveredEvent {
-        provider,
-        id: 0,
-        version,
-        channel: 0,
-        level: 0,
-        opcode,
-        keyword: 0,
-        is_classic: true,
-        processor,
-        process: u32::MAX,
-        thread: u32::MAX,
-        time,
-        metadata: Vec::new(),
-        payload,
-        stack: None,
-        counters: Vec::new(),
-    }
-}
-
-fn words(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    classic(PROCESS, opcode, 4, time, [numbers, texts].concat())
 }

@@ -4,10 +4,10 @@ use crate::delivery::DeliveredEvent;
 use bench_protocol::{ProviderId, SystemEvent};
 
 /// ProcessGuid, {3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c}.
-const PROCESS: ProviderId = *b"\xD0\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
+pub(crate) const PROCESS: ProviderId = *b"\xD0\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
 
 /// ThreadGuid, {3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c}.
-const THREAD: ProviderId = *b"\xD1\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
+pub(crate) const THREAD: ProviderId = *b"\xD1\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
 
 /// ImageLoadGuid, {2cb15d1d-5fc1-11d2-abe1-00a0c911f518}.
 const IMAGE: ProviderId = *b"\x1D\x5D\xB1\x2C\xC1\x5F\xD2\x11\xAB\xE1\x00\xA0\xC9\x11\xF5\x18";
@@ -47,7 +47,13 @@ pub fn encode(event: &SystemEvent, enable_flags: u32, time: u64) -> Option<Deliv
             (IMAGES, IMAGE, LOAD, 3, [range, numbers, wide(path)].concat())
         }
     };
-    (enable_flags & flag != 0).then(|| DeliveredEvent {
+    let event = || DeliveredEvent { process: 4, thread: 8, ..classic(provider, opcode, version, time, payload) };
+    (enable_flags & flag != 0).then(event)
+}
+
+/// Returns an event of a MOF class of the kernel, whose header names no thread.
+pub(crate) fn classic(provider: ProviderId, opcode: u8, version: u8, time: u64, payload: Vec<u8>) -> DeliveredEvent {
+    DeliveredEvent {
         provider,
         id: 0,
         version,
@@ -57,17 +63,17 @@ pub fn encode(event: &SystemEvent, enable_flags: u32, time: u64) -> Option<Deliv
         keyword: 0,
         is_classic: true,
         processor: 0,
-        process: 4,
-        thread: 8,
+        process: u32::MAX,
+        thread: u32::MAX,
         time,
         metadata: Vec::new(),
         payload,
         stack: None,
         counters: Vec::new(),
-    })
+    }
 }
 
-fn words(words: &[u32]) -> Vec<u8> {
+pub(crate) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
