@@ -121,9 +121,22 @@ pub struct HalScript {
     pub third_version: bool,
     /// File with the names of added sources, which stay when a program is killed.
     pub added: Option<PathBuf>,
-    /// Name of a session that a killed program has left.
-    pub leftover: Option<String>,
-    /// File to which the stand-in writes a [`SwitchLedger`] when a session with counters is stopped.
+    /// Share of samples without a stack, in percent.
+    pub stackless: u32,
+    /// Share of samples beside which there is one of another session's source, and a stack of another thread, in
+    /// percent.
+    pub foreign: u32,
+    /// Number of samples after which another program doubles the interval of the first source; 0 for never.
+    pub changed_after: u64,
+    /// File with the intervals that a program has set: a line with source and interval for each that is not the
+    /// default.
+    pub intervals: Option<PathBuf>,
+    /// File with the names of running sessions, which stay when a program is killed.
+    pub sessions: Option<PathBuf>,
+    /// Number of the call of a function that changes something at which the program is killed, before it has any
+    /// effect; 0 for never.
+    pub killed_at: u32,
+    /// File to which the stand-in writes a [`SwitchLedger`] when a session of switches or samples is stopped.
     pub ledger: Option<PathBuf>,
 }
 
@@ -145,7 +158,12 @@ impl Default for HalScript {
             grows: false,
             third_version: true,
             added: None,
-            leftover: None,
+            stackless: 0,
+            foreign: 0,
+            changed_after: 0,
+            intervals: None,
+            sessions: None,
+            killed_at: 0,
             ledger: None,
         }
     }
@@ -160,6 +178,27 @@ pub struct SwitchLedger {
     pub processes: Vec<ProcessLedger>,
     /// Number of switches.
     pub switches: u64,
+    /// The samples that Windows wrote, by process, source and address.
+    pub samples: Vec<SampleLedger>,
+}
+
+/// Samples of a [`SwitchLedger`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleLedger {
+    /// Process ID; 0 is the idle process.
+    pub process: u32,
+    /// The source.
+    pub source: u32,
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Its callers.
+    pub callers: Vec<u64>,
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of those without a stack.
+    pub stackless: u64,
+    /// The events that they stand for.
+    pub events: u64,
 }
 
 /// A process of a [`SwitchLedger`].

@@ -13,9 +13,12 @@ use windows_sys::Win32::System::{
     },
     Performance::{QueryPerformanceCounter, QueryPerformanceFrequency},
     SystemInformation::GetSystemTimePreciseAsFileTime,
-    Threading::{ALL_PROCESSOR_GROUPS, GetActiveProcessorCount},
+    Threading::{ALL_PROCESSOR_GROUPS, GetActiveProcessorCount, GetCurrentProcess, TerminateProcess},
 };
 use windows_sys::core::GUID;
+
+/// Exit code of a killed program.
+const KILLED: u32 = 99;
 
 /// Returns a string in UTF-16 with a zero.
 pub fn wide(text: &str) -> Vec<u16> {
@@ -83,6 +86,14 @@ pub fn file_time(time: u64) -> u64 {
 pub fn processors() -> u32 {
     // SAFETY: the function has no preconditions.
     unsafe { GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) }
+}
+
+/// Ends the program as a kill does: nothing of it runs any more.
+pub fn kill() {
+    // SAFETY: the function has no preconditions.
+    let this = unsafe { GetCurrentProcess() };
+    // SAFETY: the handle is that of this program, which may end at any time.
+    unsafe { TerminateProcess(this, KILLED) };
 }
 
 /// Returns the threads of every process that runs now; none if Windows does not tell.

@@ -1,6 +1,6 @@
 //! The script, the sessions, and the connection to the lab.
 
-use crate::foreign::{counter, processors, threads};
+use crate::foreign::{counter, kill, processors, threads};
 use bench_protocol::{Client, ProviderId, Refusal, TRACE_SCRIPT, TraceScript};
 use etw_model::{Delivery, ProfileSources, Session, SessionError, SessionRequest, Sessions, SwitchModel};
 use std::{
@@ -30,7 +30,7 @@ static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     refused: BTreeMap::new(),
     lab: None,
     sources: None,
-    has_leftover: false,
+    calls: 0,
     switches: BTreeMap::new(),
 });
 
@@ -89,8 +89,8 @@ pub struct Machine {
     refused: BTreeMap<String, u32>,
     lab: Option<Client>,
     sources: Option<ProfileSources>,
-    /// The session that a killed program has left was there.
-    has_leftover: bool,
+    /// Number of calls that change something.
+    calls: u32,
     /// The scheduler of each session whose switches have counters.
     switches: BTreeMap<u64, SwitchModel>,
 }
@@ -98,6 +98,12 @@ pub struct Machine {
 impl Machine {
     /// Returns the error with which the script makes this call of a function fail.
     pub fn refusal(&mut self, function: &str) -> Option<u32> {
+        if !function.starts_with("TraceQuery") && !function.starts_with("ProcessTrace") {
+            self.calls += 1;
+            if self.calls == script().hal.killed_at {
+                kill();
+            }
+        }
         let Refusal { error, times, .. } = script().refusals.iter().find(|refusal| refusal.function == function)?;
         let refused = self.refused.entry(function.to_owned()).or_default();
         *refused += 1;
@@ -107,11 +113,13 @@ impl Machine {
     /// Starts a session and returns its handle. `time` is the performance counter.
     pub fn start(&mut self, request: SessionRequest, time: u64) -> Result<u64, SessionError> {
         let enable_flags = request.enable_flags;
-        if !self.has_leftover && script().hal.leftover.as_ref() == Some(&request.name) {
-            self.has_leftover = true;
-            self.sessions.start(request.clone())?;
+        let left = left_sessions();
+        if left.contains(&request.name) && self.sessions.find(0, Some(&request.name)).is_err() {
+            self.sessions.start(request.clone())?; // that of a program that was killed
         }
+        let name = request.name.clone();
         let handle = self.sessions.start(request)?;
+        leave_sessions(left.into_iter().chain([name]));
         let mut delivery = Delivery::new(script().disorder.clone());
         for event in &script().system_events {
             if let Some(event) = etw_model::encode(event, enable_flags, time) {
@@ -147,21 +155,30 @@ impl Machine {
         let wanted: Vec<u64> = self.running.keys().copied().collect();
         for handle in wanted {
             let has_switches = self.sessions.get(handle).is_some_and(|session| session.enable_flags & SWITCHES != 0);
-            let Some(sources) = self.sources().of_switches(handle).filter(|_| has_switches).map(<[u32]>::to_vec) else {
+            let switches = self.sources().of_switches(handle).filter(|_| has_switches).map(<[u32]>::to_vec);
+            let samples = self.sources().of_samples(handle);
+            let Some(running) = self.running.get(&handle).filter(|_| switches.is_some() || samples.is_some()) else {
                 continue;
             };
-            let Some(running) = self.running.get(&handle) else { continue };
             let (time, now) = (counter(), running.now());
             let model = self.switches.entry(handle).or_insert_with(|| {
                 let mut script = script().hal.clone();
                 if script.processors == 0 {
                     script.processors = processors();
                 }
-                SwitchModel::new(&script, &sources, time)
+                match samples {
+                    Some((sources, with_stacks)) => SwitchModel::sampling(&script, sources, with_stacks, time),
+                    None => SwitchModel::new(&script, &switches.unwrap_or_default(), time),
+                }
             });
             let mut delivery = lock(&running.delivery);
             for event in model.run_until(time, &threads()) {
                 delivery.add_of_kernel(event, now);
+            }
+            let changed = model.changed_interval();
+            drop(delivery);
+            if let Some((source, interval)) = changed {
+                self.sources().set_interval(source, interval);
             }
         }
     }
@@ -195,6 +212,9 @@ impl Machine {
         // Events that were written until then belong to the session.
         self.pull()?;
         let session = self.sessions.stop(handle);
+        if let Some(Session { name, .. }) = &session {
+            leave_sessions(left_sessions().into_iter().filter(|other| other != name));
+        }
         for provider in providers.keys() {
             if self.sessions.wanted(provider).is_some() {
                 self.update_provider(*provider)?;
@@ -216,6 +236,20 @@ impl Machine {
     fn is_enabled_elsewhere(&self, handle: u64, provider: &ProviderId) -> bool {
         let others = self.running.keys().filter(|other| **other != handle);
         others.filter_map(|other| self.sessions.get(*other)).any(|session| session.providers.contains_key(provider))
+    }
+}
+
+/// Returns the names of the sessions that run, also those of programs that were killed.
+fn left_sessions() -> Vec<String> {
+    let names = script().hal.sessions.as_ref().and_then(|path| fs::read_to_string(path).ok());
+    names.unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// Writes the names of the sessions that run.
+fn leave_sessions(names: impl Iterator<Item = String>) {
+    if let Some(path) = &script().hal.sessions {
+        // The test finds what is missing.
+        let _ = fs::write(path, names.collect::<Vec<_>>().join("\n"));
     }
 }
 

@@ -5,11 +5,13 @@
 //! | `sessions` | the sessions of a machine, and the errors that the documentation describes |
 //! | `delivery` | when a written event arrives, with which stacks, and what is lost |
 //! | `profile_sources` | the HAL's profile sources, and the rules of those that a session counts |
+//! | `counter_samples` | samples of the counters, with stacks |
 //! | `switches` | a scheduler, and the counters of its CPUs at each context switch |
 //! | `system_events` | events of processes, threads and images in their binary form |
 
 #![forbid(unsafe_code)]
 
+mod counter_samples;
 mod delivery;
 mod profile_sources;
 mod sessions;

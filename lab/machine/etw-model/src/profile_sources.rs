@@ -1,6 +1,6 @@
 //! The HAL's profile sources, and the rules of those that a session counts.
 
-use crate::system_events::{THREAD, words};
+use crate::system_events::{PERF_INFO, THREAD, words};
 use bench_protocol::HalScript;
 use std::{collections::BTreeMap, fs};
 
@@ -12,6 +12,9 @@ const INSTANCE_NOT_FOUND: u32 = 4_201;
 const ALREADY_ENABLED: u32 = 4_206;
 
 /// Classes of TraceQueryInformation and TraceSetInformation.
+const STACKS: i32 = 3;
+const MASKS: i32 = 4;
+const SAMPLED: i32 = 6;
 const INTERVAL: i32 = 5;
 const LIST: i32 = 7;
 const EVENTS: i32 = 8;
@@ -34,6 +37,9 @@ const STATUS_NOT_IMPLEMENTED: u32 = 0xC000_0002;
 
 /// A CLASSIC_EVENT_ID: a GUID, a type, and 7 bytes.
 const EVENT_BYTES: usize = 24;
+
+/// The bit of samples of counters in the second mask of a session (PERF_PMC_PROFILE).
+const COUNTER_SAMPLES: u32 = 0x400;
 
 /// Maximum number of events that carry counters.
 const MAX_EVENTS: usize = 4;
@@ -63,6 +69,13 @@ pub struct ProfileSources {
     counters: BTreeMap<u64, Vec<u32>>,
     /// Sessions whose switches carry counters.
     on_switches: Vec<u64>,
+    /// The sources that are sampled, for all sessions.
+    sampled: Vec<u32>,
+    /// Intervals that were set.
+    intervals: BTreeMap<u32, u32>,
+    /// Sessions that have samples, and those whose samples have stacks.
+    with_samples: Vec<u64>,
+    with_stacks: Vec<u64>,
     asked: u32,
     /// The sources that were added.
     added: Vec<(u32, String)>,
@@ -141,8 +154,7 @@ impl ProfileSources {
             INTERVAL => {
                 let source = word(given, 0).ok_or(BAD_LENGTH)?;
                 let is_known = self.sources().iter().any(|(number, _)| *number == source);
-                let interval: u32 = if source == 0 { 10_000 } else { 65_536 };
-                if is_known { Ok(words(&[source, interval])) } else { Err(INVALID_PARAMETER) }
+                if is_known { Ok(words(&[source, self.interval(source)])) } else { Err(INVALID_PARAMETER) }
             }
             MAXIMUM if self.script.maximum != 0 => Ok(self.script.maximum.to_le_bytes().to_vec()),
             _ => Err(NOT_SUPPORTED),
@@ -154,19 +166,29 @@ impl ProfileSources {
     /// # Errors
     /// As TraceSetInformation.
     pub fn set(&mut self, session: Option<u64>, class: i32, given: &[u8]) -> Result<(), u32> {
+        match class {
+            // For every session, so the handle is 0.
+            INTERVAL => {
+                let (Some(source), Some(interval), 8) = (word(given, 0), word(given, 4), given.len()) else {
+                    return Err(BAD_LENGTH);
+                };
+                if session.is_some() || !self.sources().iter().any(|(number, _)| *number == source) {
+                    return Err(INVALID_PARAMETER);
+                }
+                self.set_interval(source, interval);
+                return Ok(());
+            }
+            SAMPLED if session.is_some() => return Err(INVALID_PARAMETER),
+            SAMPLED => {
+                self.sampled = self.list_of(given)?;
+                return Ok(());
+            }
+            _ => {}
+        }
         let session = session.ok_or(INSTANCE_NOT_FOUND)?;
         match class {
             COUNTERS => {
-                let (list, rest) = given.as_chunks::<4>();
-                let list: Vec<u32> = list.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
-                let maximum = if self.script.maximum == 0 { 4 } else { self.script.maximum };
-                let is_known = |source: &u32| *source != 0 && self.sources().iter().any(|(number, _)| number == source);
-                if list.is_empty() || !rest.is_empty() || !list.iter().all(is_known) {
-                    return Err(INVALID_PARAMETER);
-                }
-                if list.len() > usize::try_from(maximum).unwrap_or_default() {
-                    return Err(INVALID_PARAMETER);
-                }
+                let list = self.list_of(given)?;
                 if self.counters.contains_key(&session) {
                     return Err(ALREADY_ENABLED);
                 }
@@ -186,8 +208,62 @@ impl ProfileSources {
                 }
                 Ok(())
             }
+            STACKS => {
+                let is_sample = |id: &[u8]| id.get(..16) == Some(&PERF_INFO[..]) && id.get(16) == Some(&47);
+                if given.chunks(EVENT_BYTES).any(|id| id.len() != EVENT_BYTES) {
+                    return Err(INVALID_PARAMETER);
+                }
+                if given.chunks(EVENT_BYTES).any(is_sample) {
+                    self.with_stacks.push(session);
+                }
+                Ok(())
+            }
+            MASKS => {
+                if word(given, 4).unwrap_or_default() & COUNTER_SAMPLES != 0 {
+                    self.with_samples.push(session);
+                }
+                Ok(())
+            }
             _ => Err(NOT_SUPPORTED),
         }
+    }
+
+    /// Returns a list of sources that a program gives, if it is one.
+    fn list_of(&self, given: &[u8]) -> Result<Vec<u32>, u32> {
+        let (list, rest) = given.as_chunks::<4>();
+        let list: Vec<u32> = list.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        let maximum = if self.script.maximum == 0 { 4 } else { self.script.maximum };
+        let is_known = |source: &u32| *source != 0 && self.sources().iter().any(|(number, _)| number == source);
+        if list.is_empty() || !rest.is_empty() || !list.iter().all(is_known) {
+            return Err(INVALID_PARAMETER);
+        }
+        if list.len() > usize::try_from(maximum).unwrap_or_default() { Err(INVALID_PARAMETER) } else { Ok(list) }
+    }
+
+    /// Returns the interval of a source.
+    fn interval(&self, source: u32) -> u32 {
+        let default = if source == 0 { 10_000 } else { 65_536 };
+        self.intervals.get(&source).copied().unwrap_or(default)
+    }
+
+    /// Sets the interval of a source, and writes the file of intervals.
+    pub fn set_interval(&mut self, source: u32, interval: u32) {
+        self.intervals.remove(&source);
+        if self.interval(source) != interval {
+            self.intervals.insert(source, interval);
+        }
+        if let Some(path) = &self.script.intervals {
+            let lines: Vec<String> = self.intervals.iter().map(|(source, one)| format!("{source} {one}")).collect();
+            // The test finds what is missing.
+            let _ = fs::write(path, lines.join("\n"));
+        }
+    }
+
+    /// Returns the sources with their intervals of which a session has samples, and whether those have stacks.
+    #[must_use]
+    pub fn of_samples(&self, session: u64) -> Option<(Vec<(u32, u32)>, bool)> {
+        let sampled = || self.sampled.iter().map(|source| (*source, self.interval(*source))).collect();
+        self.with_samples.contains(&session).then(|| (sampled(), self.with_stacks.contains(&session)))
     }
 
     /// Returns the sources that a session's switches carry.
@@ -199,7 +275,9 @@ impl ProfileSources {
     /// Forgets a session that was stopped.
     pub fn forget(&mut self, session: u64) {
         self.counters.remove(&session);
-        self.on_switches.retain(|other| *other != session);
+        for sessions in [&mut self.on_switches, &mut self.with_samples, &mut self.with_stacks] {
+            sessions.retain(|other| *other != session);
+        }
     }
 }
 

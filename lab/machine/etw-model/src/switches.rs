@@ -1,5 +1,6 @@
 //! A scheduler, and the counters of its CPUs at each context switch.
 
+use crate::counter_samples::{CounterSamples, Slice};
 use crate::delivery::DeliveredEvent;
 use crate::system_events::{PROCESS, THREAD, classic, words};
 use bench_protocol::{HalScript, ProcessLedger, Random, SwitchLedger};
@@ -49,6 +50,8 @@ pub struct SwitchModel {
     has_begun: bool,
     ledger: BTreeMap<u32, ProcessLedger>,
     switches: u64,
+    /// What is sampled instead of counted at switches.
+    sampled: Option<CounterSamples>,
 }
 
 impl SwitchModel {
@@ -66,14 +69,29 @@ impl SwitchModel {
             has_begun: false,
             ledger: BTreeMap::new(),
             switches: 0,
+            sampled: None,
         }
+    }
+
+    /// Creates a scheduler whose switches are no events, with samples of these sources at these intervals.
+    #[must_use]
+    pub fn sampling(script: &HalScript, sources: Vec<(u32, u32)>, with_stacks: bool, time: u64) -> Self {
+        let numbers: Vec<u32> = sources.iter().map(|(source, _)| *source).collect();
+        Self { sampled: Some(CounterSamples::new(sources, with_stacks)), ..Self::new(script, &numbers, time) }
+    }
+
+    /// Returns the source whose interval another program has changed, and the new one.
+    #[must_use]
+    pub fn changed_interval(&self) -> Option<(u32, u32)> {
+        self.sampled.as_ref()?.changed()
     }
 
     /// Returns what processes executed so far.
     #[must_use]
     pub fn ledger(&self) -> SwitchLedger {
         let processes = self.ledger.values().cloned().collect();
-        SwitchLedger { sources: self.sources.clone(), processes, switches: self.switches }
+        let samples = self.sampled.as_ref().map(CounterSamples::ledger).unwrap_or_default();
+        SwitchLedger { sources: self.sources.clone(), processes, switches: self.switches, samples }
     }
 
     /// Lets the CPUs run until a time, from which on the machine has these threads. Returns the events of that time.
@@ -120,12 +138,12 @@ impl SwitchModel {
         events
     }
 
-    /// Switches a CPU to another thread.
-    fn switch(&mut self, number: usize, time: u64) -> Option<DeliveredEvent> {
+    /// Switches a CPU to another thread. Returns its samples until then, and the event of the switch.
+    fn switch(&mut self, number: usize, time: u64) -> Vec<DeliveredEvent> {
         let others: Vec<u32> = self.cpus.iter().map(|cpu| cpu.running.1).collect();
         let ready: Vec<(u32, u32)> = self.threads.iter().map(|one| (one.process, one.thread)).collect();
         let ready: Vec<_> = ready.into_iter().filter(|(_, thread)| !others.contains(thread)).collect();
-        let cpu = self.cpus.get_mut(number)?;
+        let Some(cpu) = self.cpus.get_mut(number) else { return Vec::new() };
         let index = u32::try_from(number).unwrap_or_default();
         let (process, old) = cpu.running;
         let has_counters = cpu.switches >= self.script.withheld && !self.script.silent.contains(&index);
@@ -138,11 +156,17 @@ impl SwitchModel {
             entry.parent = one.parent;
             entry.name.clone_from(&one.name);
         }
-        for ((counter, source), sum) in cpu.counters.iter_mut().zip(&self.sources).zip(&mut entry.events) {
+        let mut samples = Vec::new();
+        let counters = cpu.counters.iter_mut().zip(&self.sources).zip(&mut entry.events);
+        for (place, ((counter, source), sum)) in counters.enumerate() {
             let rate = Random::new(u64::from(*source), u64::from(old)).up_to(40) + 1;
             let events = if self.script.still.contains(&index) { 0 } else { (time - cpu.since) * rate / 4 };
             *counter += events;
             *sum += if is_counted { events } else { 0 };
+            if let Some(sampled) = &mut self.sampled {
+                let slice = Slice { processor: index, process, thread: old, from: cpu.since, to: time, events };
+                samples.extend(sampled.of_slice(place, slice, &self.script, &mut self.random));
+            }
         }
         if cpu.switches > self.script.withheld && self.random.percent(self.script.set_back) {
             cpu.counters.iter_mut().for_each(|counter| *counter /= 2);
@@ -154,6 +178,9 @@ impl SwitchModel {
         cpu.until = time + SLICE[0] + self.random.up_to(SLICE[1] - SLICE[0]);
         cpu.switches += 1;
         self.switches += 1;
+        if self.sampled.is_some() {
+            return samples;
+        }
         let new = cpu.running.1;
         let mut counters = if has_counters { cpu.counters.clone() } else { Vec::new() };
         let is_later = cpu.switches > self.script.withheld + 1;
@@ -164,12 +191,12 @@ impl SwitchModel {
             counters.pop();
         }
         if is_later && self.random.percent(self.script.untold) {
-            return None;
+            return Vec::new();
         }
         // Priorities and C-state; wait reason, mode and state (9: waiting for process in-swap); wait time; reserved.
         let payload = words(&[new, old, 0x0808, 0x0009_002A, 1, 0]);
         let switch = classic(THREAD, SWITCH, self.script.version, time, payload);
-        Some(DeliveredEvent { processor: index, counters, ..switch })
+        vec![DeliveredEvent { processor: index, counters, ..switch }]
     }
 }
 

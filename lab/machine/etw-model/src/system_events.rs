@@ -9,6 +9,9 @@ pub(crate) const PROCESS: ProviderId = *b"\xD0\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\x
 /// ThreadGuid, {3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c}.
 pub(crate) const THREAD: ProviderId = *b"\xD1\xA8\x6F\x3D\x05\xFE\xD0\x11\x9D\xDA\x00\xC0\x4F\xD7\xBA\x7C";
 
+/// PerfInfoGuid, {ce1dbfb4-137e-4da6-87b0-3f59aa102cbc}.
+pub(crate) const PERF_INFO: ProviderId = *b"\xB4\xBF\x1D\xCE\x7E\x13\xA6\x4D\x87\xB0\x3F\x59\xAA\x10\x2C\xBC";
+
 /// ImageLoadGuid, {2cb15d1d-5fc1-11d2-abe1-00a0c911f518}.
 const IMAGE: ProviderId = *b"\x1D\x5D\xB1\x2C\xC1\x5F\xD2\x11\xAB\xE1\x00\xA0\xC9\x11\xF5\x18";
 
