@@ -207,9 +207,9 @@ impl Profiling {
         let events = self.events(&connection, system)?;
         let header = StartHeader { flags: flags::YIELDS, ..StartHeader::EMPTY };
         // If Windows refuses the trace session, the profile is of functions without callers.
-        let trace =
-            || Tracing::start(system, &trace_plan(&header, &events, &info, None), CallGraph::Both, &events).ok();
-        let tracing = self.stacks.then(trace).flatten();
+        let plan = trace_plan(&header, &events, &info, None);
+        let start = |plan: &_, sink| system.trace(plan, sink);
+        let tracing = self.stacks.then(|| Tracing::start(start, &plan, CallGraph::Both, &events).ok()).flatten();
         let plan = SamplingPlan {
             header,
             events: &events,

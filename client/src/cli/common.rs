@@ -3,7 +3,9 @@
 use clap::{Args, ValueEnum};
 use protocol::flags;
 
-use system::connection::BackendChoice;
+use system::connection::{self, BackendChoice, Connection};
+use terminal::context::Context;
+use user_error::Error;
 
 /// The output format.
 #[derive(Debug, Args)]
@@ -46,12 +48,17 @@ enum BackendName {
 }
 
 impl BackendArgs {
-    /// Returns the choice.
-    pub fn choice(&self) -> BackendChoice {
-        match self.backend {
+    /// Opens what counts, and tells what it cannot do.
+    pub fn open(&self, context: &mut Context) -> Result<Connection, Error> {
+        let choice = match self.backend {
             None => BackendChoice::Installed,
             Some(BackendName::Driver) => BackendChoice::Driver,
             Some(BackendName::Hal) => BackendChoice::Hal,
+        };
+        let connection = connection::choose(context.system()?, choice)?;
+        if let Some(limits) = connection.backend().limits {
+            context.warn(&format!("note: {limits}"))?;
         }
+        Ok(connection)
     }
 }

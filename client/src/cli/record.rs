@@ -10,6 +10,7 @@ use protocol::{MAX_BATCH, MAX_FREQUENCY};
 use recording::Limits;
 use stacks::CallGraph;
 
+use super::common::BackendArgs;
 use super::session::SessionArgs;
 use crate::cli::duration;
 use crate::cli::number;
@@ -86,6 +87,11 @@ CALL STACKS
   --etl writes the call stacks to a file for Windows Performance Analyzer, beside
   the processes, threads and images; FILE then has samples without call stacks.
 
+WITHOUT THE DRIVER
+  If the driver is not installed, or with --backend hal, Windows' own HAL samples
+  one to four events on all CPUs at fixed intervals, with stacks: no :u, :k, :p,
+  --when, --etl, --budget or -C. Samples come two seconds later.
+
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see .\\client --help.
 
@@ -129,6 +135,8 @@ pub struct RecordArgs {
     pub keep_last: Option<Duration>,
     #[command(flatten)]
     pub stacks: StackArgs,
+    #[command(flatten)]
+    pub backend: BackendArgs,
     #[command(flatten)]
     pub session: SessionArgs,
 }

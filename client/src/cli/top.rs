@@ -7,7 +7,7 @@ use clap::Args;
 use halprof::event::SampledEvent;
 use halprof::text::processors::ProcessorList;
 
-use super::common::Force;
+use super::common::{BackendArgs, Force};
 use super::record::{RecordArgs, StackArgs, frequency};
 use super::session::{SessionArgs, ring};
 use crate::cli::duration;
@@ -69,6 +69,8 @@ pub struct TopArgs {
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
     #[command(flatten)]
+    pub backend: BackendArgs,
+    #[command(flatten)]
     pub force: Force,
     /// Capacity of the ring of each processor in records: a power of two [default: room for 2 s]
     #[arg(long, value_name = "N", value_parser = ring)]
@@ -92,6 +94,7 @@ impl TopArgs {
             max_size: None,
             keep_last: None,
             stacks: StackArgs::default(),
+            backend: BackendArgs::default(),
             session: SessionArgs { processors, force, ring, budget, all: true, duration: None, command: Vec::new() },
         }
     }

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use self::own_hal::Differences;
 use crate::cli::ListArgs;
-use system::connection;
 use terminal::context::Context;
 use terminal::document::Document;
 use terminal::format::table;
@@ -41,11 +40,8 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
 }
 
 fn sources(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = connection::choose(context.system()?, args.backend.choice())?;
+    let connection = args.backend.open(context)?;
     let limits = connection.backend().limits;
-    if let Some(limits) = limits {
-        context.warn(&format!("note: {limits}"))?;
-    }
     let sources = connection.sources()?;
     let info = connection.info()?;
     let listed = sources.iter().filter(|source| args.all || source.supported).cloned();

@@ -19,7 +19,7 @@ use counts::requests::add;
 use counts::share::{self, percent};
 use recorder::sampled_event::{RequestedEvent, TIME_UNITS};
 use recorder::sampling::{self, Outcome, SamplingPlan, is_precise};
-use system::connection;
+use system::connection::Connection;
 use terminal::context::Context;
 use terminal::format::{bytes, grouped, seconds};
 use user_error::Error;
@@ -32,18 +32,20 @@ const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 const LONG_PAUSES: f64 = 0.25;
 
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
-    let system = context.system()?;
-    let connection = connection::open(system)?;
+    let connection = args.backend.open(context)?;
     let outcome = take(args, context, &connection)?;
     context.command_code = Some(outcome.exit_code);
     for note in outcome.notes() {
         context.warn(&note)?;
     }
     print_summary(args, &outcome, context)?;
+    for remark in connection.remarks() {
+        context.warn(&format!("note: {remark}"))?;
+    }
     Ok(outcome.exit_code)
 }
 
-fn take(args: &RecordArgs, context: &mut Context, connection: &Driver) -> Result<Outcome, Error> {
+fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<Outcome, Error> {
     let system = context.system()?;
     let mut events = events(args, context, connection)?;
     if args.session.command.is_empty() && args.session.duration.is_none() {

@@ -31,7 +31,7 @@ use counts::{EventCount, by_event, mark_notes};
 use measure::{Measured, Plan};
 use recorder::command;
 use repeated::Spread;
-use system::connection;
+use system::connection::Connection;
 use terminal::color;
 use terminal::context::Context;
 use terminal::document::{Document, write_json, write_json_line};
@@ -214,16 +214,13 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 /// Opens what counts, and checks that it can do what is asked.
-fn connect(args: &StatArgs, context: &mut Context) -> Result<Driver, Error> {
-    let connection = connection::choose(context.system()?, args.backend.choice())?;
+fn connect(args: &StatArgs, context: &mut Context) -> Result<Connection, Error> {
+    let connection = args.backend.open(context)?;
     if args.process.is_some() {
         connection.check_processes()?;
     }
     if args.interval.is_some() {
-        connection.check_readings()?;
-    }
-    if let Some(limits) = connection.backend().limits {
-        context.warn(&format!("note: {limits}"))?;
+        connection.check_driver("a count at any moment")?;
     }
     Ok(connection)
 }

@@ -22,7 +22,6 @@ use counts::share::percent;
 use recorder::SampleObserver;
 use recorder::sampling::{self, SamplingPlan};
 use system::System;
-use system::connection;
 use terminal::context::Context;
 use terminal::format::{grouped, seconds};
 use terminal::output::Output;
@@ -33,8 +32,8 @@ use user_error::exit::Exit;
 const DETAIL: Detail = Detail { thread: false, processor: true, stacks: false };
 
 pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
+    let connection = args.backend.open(context)?;
     let system = context.system()?;
-    let connection = connection::open(system)?;
     let record_args = args.record();
     let events = record::events(&record_args, context, &connection)?;
     let plan = SamplingPlan {
@@ -71,7 +70,8 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
         seconds(outcome.summary.elapsed),
         outcome.wakeup_rate(),
     ))?;
-    for warning in outcome.record_counts.warnings().chain(outcome.disturbance_warning()) {
+    let remarks = connection.remarks();
+    for warning in outcome.record_counts.warnings().chain(outcome.disturbance_warning()).chain(remarks) {
         context.warn(&warning)?;
     }
     Ok(Exit::Done.code())

@@ -139,12 +139,11 @@ impl Driver {
         if self.backend().counts_processes { Ok(()) } else { Err(HalError::NeedsHal.into()) }
     }
 
-    /// Checks that the backend returns counts at any moment, and not only at the end.
+    /// Checks that the driver serves, because only it has `what`.
     ///
     /// # Errors
     /// If it does not.
-    pub fn check_readings(&self) -> Result<(), Error> {
-        let what = "a count at any moment";
+    pub fn check_driver(&self, what: &'static str) -> Result<(), Error> {
         if self.backend().counts_processes { Err(HalError::NeedsDriver { what }.into()) } else { Ok(()) }
     }
 
@@ -161,9 +160,9 @@ impl Driver {
         self.device.remarks()
     }
 
-    /// Returns the version of the driver: `1.2.3`.
+    /// Returns the version of the driver: `1.2.3`, or `none` without it.
     pub fn driver_version(&self) -> String {
-        version(self.hello.driver)
+        if self.backend() == Backend::DRIVER { version(self.hello.driver) } else { "none".to_owned() }
     }
 
     /// Returns the events that were imported.

@@ -13,7 +13,6 @@ use super::Output;
 use super::budget::Budget;
 use super::joining::{Input, JoinThread};
 use super::scanning::Sightings;
-use system::System;
 use system::trace::{Meaning, TraceError, TraceLosses, TracePlan, TraceSession, TraceSink, interpret};
 
 /// Maximum memory for events that are not joined yet, and for samples that are not written yet, in bytes.
@@ -60,19 +59,20 @@ pub struct TraceResult {
 }
 
 impl Tracing {
-    /// Starts a session whose events are joined with samples of these requests, or written to the file of the plan.
+    /// Starts a session by `trace` whose events are joined with samples of these requests, or written to the file of
+    /// the plan.
     ///
     /// # Errors
     /// If Windows does not start the session.
     pub fn start(
-        system: &dyn System,
+        trace: impl FnOnce(&TracePlan, TraceSink) -> Result<Box<dyn TraceSession>, TraceError>,
         plan: &TracePlan,
         graph: CallGraph,
         requests: &[EventRequest],
     ) -> Result<Self, TraceError> {
         let sightings = Arc::<Sightings>::default();
         let (sender, input) = mpsc::channel();
-        let session = system.trace(plan, sink(sender.clone(), Arc::clone(&sightings)))?;
+        let session = trace(plan, sink(sender.clone(), Arc::clone(&sightings)))?;
         let requested = requests.iter().map(|request| request.event).collect();
         let joined = plan.file.is_none().then_some(Joined { graph, requested, sender, input });
         Ok(Self { session, joined, file: plan.file.clone(), sightings })

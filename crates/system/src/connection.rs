@@ -1,9 +1,12 @@
-//! The connection of a verb to the driver of a system.
+//! The connection of a verb to the driver of a system, or to its HAL.
+
+use std::ops::Deref;
 
 use halprof::{Driver, Error, OpenError, ServiceState};
 
 use crate::System;
 use crate::hal::HalDevice;
+use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
 /// What counts, as the user chooses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,18 +20,50 @@ pub enum BackendChoice {
     Hal,
 }
 
+/// What counts, and what delivers the call stacks of its samples.
+pub struct Connection {
+    driver: Driver,
+    /// The same without the driver; `None` with it.
+    hal: Option<HalDevice>,
+}
+
+impl Deref for Connection {
+    type Target = Driver;
+
+    fn deref(&self) -> &Driver {
+        &self.driver
+    }
+}
+
+impl Connection {
+    /// Starts what delivers the call stacks of samples to `sink`.
+    pub fn trace(
+        &self,
+        system: &dyn System,
+        plan: &TracePlan,
+        sink: TraceSink,
+    ) -> Result<Box<dyn TraceSession>, TraceError> {
+        match &self.hal {
+            Some(hal) => Ok(hal.trace(sink)),
+            None => system.trace(plan, sink),
+        }
+    }
+}
+
 /// Opens what counts, with the imported events.
-pub fn choose(system: &dyn System, choice: BackendChoice) -> Result<Driver, Error> {
+pub fn choose(system: &dyn System, choice: BackendChoice) -> Result<Connection, Error> {
+    let with_driver = |driver| Connection { driver, hal: None };
     let missing = match choice {
         BackendChoice::Hal => OpenError::NotWindows.into(),
-        BackendChoice::Driver => return open(system),
+        BackendChoice::Driver => return open(system).map(with_driver),
         BackendChoice::Installed => match open(system) {
             Err(error @ Error::Open(OpenError::NotInstalled)) => error,
-            opened => return opened,
+            opened => return opened.map(with_driver),
         },
     };
-    let calls = system.hal().ok_or(missing)?;
-    Ok(Driver::over(Box::new(HalDevice::new(calls)))?.with_imported_events(system.event_cache()))
+    let hal = HalDevice::new(system.hal().ok_or(missing)?);
+    let driver = Driver::over(Box::new(hal.clone()))?.with_imported_events(system.event_cache());
+    Ok(Connection { driver, hal: Some(hal) })
 }
 
 /// Opens the driver, with the imported events.

@@ -1,4 +1,4 @@
-//! The machine's own HAL as a backend: its profile sources, and its counters at context switches.
+//! The machine's own HAL as a backend: its profile sources, its counters at context switches, and their samples.
 //!
 //! | module | contents |
 //! |---|---|
@@ -8,6 +8,8 @@
 //! | `lifetimes` | which thread and which process had an ID at a time |
 //! | `machine` | what the HAL and CPUID tell of the machine |
 //! | `session` | a session that counts |
+//! | `samples` | samples in the form in which the driver delivers its own |
+//! | `sampling` | a session that samples |
 //! | `device` | the requests of the driver, answered by the HAL |
 
 mod added_sources;
@@ -15,6 +17,10 @@ mod attribution;
 mod device;
 mod lifetimes;
 mod machine;
+#[cfg(test)]
+mod sample_tests;
+mod samples;
+mod sampling;
 mod session;
 pub mod source_list;
 #[cfg(test)]
@@ -28,18 +34,34 @@ use raw_cpuid::CpuIdResult;
 use crate::trace::{TraceError, TraceSession, TraceSink};
 
 pub use self::device::HalDevice;
-pub use self::session::COUNTERS;
+pub use self::session::{COUNTERS, SAMPLED};
 
-/// The context switches of a machine with counters, as a session of Event Tracing for Windows.
+/// A session of Event Tracing for Windows whose events carry the HAL's counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SwitchPlan {
-    /// The profile sources that each switch carries.
+pub struct HalPlan {
+    /// The profile sources.
     pub sources: Vec<u32>,
     /// Number of CPUs of the machine.
     pub processors: u32,
+    /// The events.
+    pub carrier: Carrier,
 }
 
-/// A running session of context switches.
+/// Which events carry the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    /// Each context switch has the values of all.
+    Switches,
+    /// Each overflow of one is an event.
+    Samples {
+        /// Expected samples per second on each CPU.
+        per_second: u64,
+        /// Whether they have stacks, and the session tells which code is where.
+        with_stacks: bool,
+    },
+}
+
+/// A running session of such events.
 pub trait SwitchSession: TraceSession + Send {
     /// Makes Windows deliver the events that it has in its buffers.
     fn flush(&mut self) -> io::Result<()>;
@@ -55,6 +77,8 @@ pub trait HalCalls: Send + Sync {
     fn source_list(&self) -> io::Result<Vec<u8>>;
     /// Returns the interval of a source.
     fn interval(&self, source: u32) -> io::Result<u32>;
+    /// Sets the interval of a source, for every program.
+    fn set_interval(&self, source: u32, interval: u32) -> io::Result<()>;
     /// Returns the maximum number of counters of a session; an error where Windows does not tell it.
     fn maximum_counters(&self) -> io::Result<u32>;
     /// Returns the performance counter and its units per second.
@@ -65,8 +89,8 @@ pub trait HalCalls: Send + Sync {
     fn visit(&self, processor: u32) -> io::Result<()>;
     /// Returns CPUID of a processor.
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult;
-    /// Returns the threads of a process.
-    fn threads_of(&self, process: u32) -> io::Result<Vec<u32>>;
+    /// Returns the process and the ID of each thread.
+    fn threads(&self) -> io::Result<Vec<(u32, u32)>>;
     /// Starts a session, whose events go to `sink`.
-    fn start(&self, plan: &SwitchPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError>;
+    fn start(&self, plan: &HalPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError>;
 }

@@ -9,6 +9,7 @@
 //! | `images` | processes and images, from the system provider |
 //! | `methods` | functions that .NET compiled |
 //! | `paths` | paths in the namespace of the kernel |
+//! | `profile` | samples of the HAL's counters, with their stacks |
 //! | `switches` | context switches with counters, and their threads and processes |
 //! | `meaning` | what an event means for a recording |
 
@@ -18,6 +19,7 @@ mod meaning;
 mod methods;
 pub mod paths;
 mod payload;
+pub mod profile;
 pub mod raw;
 mod stack;
 pub mod switches;

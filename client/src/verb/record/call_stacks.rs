@@ -2,7 +2,6 @@
 
 use std::io;
 
-use halprof::Driver;
 use halprof::OpenError;
 use protocol::EventRequest;
 use recording::{MissingStack, StackEnd};
@@ -13,6 +12,7 @@ use crate::cli::RecordArgs;
 use counts::share::{self, percent};
 use recorder::sampling::trace_plan;
 use recorder::{TraceResult, Tracing};
+use system::connection::Connection;
 use system::trace::{TraceError, TraceLosses};
 use terminal::context::Context;
 use terminal::format::grouped;
@@ -60,12 +60,16 @@ fn remedy(cause: &io::Error) -> &'static str {
 pub fn start(
     args: &RecordArgs,
     events: &[EventRequest],
-    connection: &Driver,
+    connection: &Connection,
     context: &mut Context,
 ) -> Result<Option<Tracing>, Error> {
     let Some(graph) = args.stacks.graph() else { return Ok(None) };
+    if args.stacks.etl.is_some() {
+        connection.check_driver("a trace file of the samples")?;
+    }
     let plan = trace_plan(&args.session.header(), events, &connection.info()?, args.stacks.etl.clone());
-    match Tracing::start(context.system()?, &plan, graph, events) {
+    let system = context.system()?;
+    match Tracing::start(|plan, sink| connection.trace(system, plan, sink), &plan, graph, events) {
         Ok(tracing) => Ok(Some(tracing)),
         Err(error) if plan.file.is_some() => Err(NoTraceFile(error).into()),
         Err(error) => {

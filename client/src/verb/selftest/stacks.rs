@@ -71,7 +71,8 @@ impl Tester<'_> {
         let processors = self.connection.info()?.processors;
         let plan = TracePlan { samples_per_second: RATE, processors, file: None };
         // The driver writes events only if a trace session wants them.
-        let tracing = Tracing::start(self.system, &plan, CallGraph::Both, &[event]).map_err(SelftestError::Trace)?;
+        let tracing = Tracing::start(|plan, sink| self.system.trace(plan, sink), &plan, CallGraph::Both, &[event])
+            .map_err(SelftestError::Trace)?;
         let (started, calls) = self.session(RING, event, |started| {
             let processor = self.processor;
             let calls = self.system.execute_in_calls(processor, &work);

@@ -1,12 +1,14 @@
 //! Events by their numbers: profile sources that this program adds to the HAL, and removes in whatever way it ends.
 
+use std::any::Any;
 use std::io;
 use std::sync::Arc;
 
 use halprof::HalError;
-use halprof::pmu::Kind;
 use halprof::pmu::interval::IntervalRange;
 use halprof::pmu::source::RawEvent;
+use halprof::pmu::{Kind, Source};
+use protocol::EventRequest;
 
 use super::HalCalls;
 use super::source_list::HalSource;
@@ -24,24 +26,32 @@ const ANY_CPU: [u32; 3] = [u32::MAX; 3];
 /// What the names of the added sources begin with. Names are global, so those of a client that was killed stay.
 const PREFIX: &str = "HalprofAdded";
 
-/// Sources that were added. They are removed when this is dropped.
+/// Sources that were added, and the HAL's counters for this program. When this is dropped, the sources are removed,
+/// and the counters are free for others.
 pub struct AddedSources {
     calls: Arc<dyn HalCalls>,
     numbers: Vec<u32>,
+    _reservation: Box<dyn Any + Send>,
 }
 
 impl AddedSources {
-    /// Removes what a client that was killed has left. The caller has reserved the HAL's counters for this program, so
-    /// no other client uses it.
-    pub fn new(calls: Arc<dyn HalCalls>) -> Result<Self, HalError> {
-        let mut added = Self { calls, numbers: Vec::new() };
+    /// Reserves the HAL's counters, and returns the source of each event. Removes what a client that was killed has
+    /// left: no other one uses it now.
+    pub fn of(events: &[EventRequest], calls: &Arc<dyn HalCalls>, kind: Kind) -> Result<(Vec<u32>, Self), HalError> {
+        let reservation = calls.reserve().map_err(|cause| HalError::Reserved { cause })?;
+        let mut added = Self { calls: Arc::clone(calls), numbers: Vec::new(), _reservation: reservation };
         added.numbers = added.found(|name| name.starts_with(PREFIX))?;
         added.remove();
-        Ok(added)
+        let source = |event: &EventRequest| match Source(event.event.source).raw() {
+            Some(event) => added.add(event, kind),
+            None => Ok(Source(event.event.source).number().unwrap_or_default()),
+        };
+        let sources = events.iter().map(source).collect::<Result<_, _>>()?;
+        Ok((sources, added))
     }
 
     /// Adds an event, and returns the number that Windows gives it.
-    pub fn add(&mut self, event: RawEvent, kind: Kind) -> Result<u32, HalError> {
+    fn add(&mut self, event: RawEvent, kind: Kind) -> Result<u32, HalError> {
         let refused = |cause| HalError::NotAdded { event: event.source(), cause };
         let name = format!("{PREFIX}{}", self.numbers.len());
         let mut answer = Err(HalError::NeedsDriver { what: "an event of a fixed counter, or with such fields," });

@@ -1,24 +1,30 @@
 //! The requests of the driver, answered by the HAL of Windows.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
 
 use halprof::event::raw_event::Notation;
 use halprof::pmu::Source;
 use halprof::{Backend, Device, HalError};
 use protocol::{
-    Code, CountRecord, ErrorCode, EventRequest, Hello, HelloReply, PROTOCOL_VERSION, ReplyHeader, SourceRequest,
-    StartHeader, modes,
+    Code, CountRecord, ErrorCode, EventRequest, Hello, HelloReply, PROTOCOL_VERSION, ProcessorSet, ReplyHeader,
+    SampleRecord, SamplesRequest, SourceRequest, StartHeader, event_flags, modes,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use super::HalCalls;
 use super::machine;
-use super::session::CountingSession;
+use super::samples::Samples;
+use super::sampling::{SamplingSession, StackSink};
+use super::session::{CountingSession, lock};
+use crate::trace::{TraceLosses, TraceSession, TraceSink};
 
 /// What the HAL cannot do, in one sentence.
-const LIMITS: &str = "Windows' own HAL counts, without the driver: whole processes in both modes, but no groups, no :u or \
-    :k, no precise events, no turns of more events than counters, and no count at any moment";
+const LIMITS: &str = "Windows' own HAL counts, without the driver: whole processes in both modes, but no groups, no :u \
+    or :k, no precise events, no turns of more events than counters, and no count at any moment; it samples all CPUs \
+    at fixed intervals";
 
 /// The HAL as a device.
 #[derive(Clone)]
@@ -26,21 +32,66 @@ pub struct HalDevice(Arc<Mutex<State>>);
 
 struct State {
     calls: Arc<dyn HalCalls>,
-    session: Option<(u64, CountingSession)>,
+    session: Option<(u64, Session)>,
+    /// The samples of the last session that sampled.
+    samples: Option<(u64, Arc<Mutex<Samples>>)>,
+    sink: StackSink,
     /// Number of the last session.
     last: u64,
     remarks: Vec<String>,
+}
+
+/// A session.
+enum Session {
+    Counting(Box<CountingSession>),
+    Sampling(SamplingSession),
+}
+
+/// The call stacks of a session, which ends by itself, and whose remarks tell what was lost.
+impl TraceSession for StackSink {
+    fn stop(&mut self) -> io::Result<TraceLosses> {
+        *lock(self) = None;
+        Ok(TraceLosses::default())
+    }
 }
 
 impl HalDevice {
     /// Creates a device over the functions of Windows.
     #[must_use]
     pub fn new(calls: Arc<dyn HalCalls>) -> Self {
-        Self(Arc::new(Mutex::new(State { calls, session: None, last: 0, remarks: Vec::new() })))
+        let state =
+            State { calls, session: None, samples: None, sink: StackSink::default(), last: 0, remarks: Vec::new() };
+        Self(Arc::new(Mutex::new(state)))
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut lock(&self.0))
+    }
+
+    /// Delivers the next samples with their stacks, as events of the driver, to `sink` until the result is stopped.
+    #[must_use]
+    pub fn trace(&self, sink: TraceSink) -> Box<dyn TraceSession> {
+        self.with(|state| {
+            *lock(&state.sink) = Some(sink);
+            Box::new(Arc::clone(&state.sink))
+        })
+    }
+
+    /// Fetches samples. Other requests are answered meanwhile.
+    fn fetch(&self, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
+        let request = SamplesRequest::read_from_bytes(input).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let samples = self.with(|state| state.samples.clone()).filter(|(number, _)| *number == request.session);
+        let (_, samples) = samples.ok_or(io::ErrorKind::NotFound)?;
+        let room = output.len().saturating_sub(size_of::<ReplyHeader>()) / size_of::<SampleRecord>();
+        let is_rich = |samples: &Samples| samples.has_ended || samples.ready.len() >= room;
+        if !is_rich(&lock(&samples)) {
+            sleep(Duration::from_millis(request.wait.into()));
+        }
+        let mut samples = lock(&samples);
+        let fitting = room.min(samples.ready.len());
+        let records: Vec<SampleRecord> = samples.ready.drain(..fitting).collect();
+        let is_last = samples.has_ended && samples.ready.is_empty();
+        Ok(write_list(output, &records, [is_last.into(), 0]))
     }
 }
 
@@ -50,15 +101,21 @@ impl Device for HalDevice {
     }
 
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
-        self.with(|state| state.answer(code, input, output))
+        if code == Code::Samples {
+            self.fetch(input, output)
+        } else {
+            self.with(|state| state.answer(code, input, output))
+        }
     }
 
     fn follow(&self, session: u64, process: u32) -> io::Result<()> {
         self.with(|state| {
             let calls = &*state.calls;
             let own = state.session.as_mut().filter(|(number, _)| *number == session);
-            let (_, counting) = own.ok_or(io::ErrorKind::NotFound)?;
-            Ok(counting.follow(process, calls)?)
+            match own {
+                Some((_, Session::Counting(counting))) => Ok(counting.follow(process, calls)?),
+                _ => Err(io::ErrorKind::NotFound.into()),
+            }
         })
     }
 
@@ -88,12 +145,12 @@ impl State {
                 self.list_sources(output, |source| u64::from(source) == request.source)
             }
             // All processors are alike here, and no session is left when this device is closed.
-            Code::ListCoreTypes | Code::ListSessions => Ok(write_list::<CountRecord>(output, &[])),
+            Code::ListCoreTypes | Code::ListSessions => Ok(write_list::<CountRecord>(output, &[], [0; 2])),
             Code::Start => self.start(input, output),
             Code::Stop => self.stop(output),
             Code::Read => self.room(output),
             Code::SetInterval
-            | Code::Samples
+            | Code::Samples // answered above
             | Code::ControlArea
             | Code::ReadRegisters
             | Code::ListHalSources
@@ -106,7 +163,7 @@ impl State {
         let kind = machine::kind(&*self.calls, &sources);
         let wanted = sources.iter().filter(|source| is_wanted(source.number));
         let records: Vec<_> = wanted.map(|source| machine::record(source, kind, &*self.calls)).collect();
-        Ok(write_list(output, &records))
+        Ok(write_list(output, &records, [0; 2]))
     }
 
     fn start(&mut self, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
@@ -136,8 +193,16 @@ impl State {
             let wanted = u64::try_from(events.len()).unwrap_or(u64::MAX);
             return Ok(refused(ErrorCode::NoFreeCounter, last.event.source, [maximum.into(), wanted]));
         }
-        let session = CountingSession::start(&events, names, header.processors, (&self.calls, kind))?;
         self.last += 1;
+        let session = if header.ring == 0 {
+            Session::Counting(Box::new(CountingSession::start(&events, names, header.processors, (&self.calls, kind))?))
+        } else {
+            let room = usize::try_from(header.ring).unwrap_or(usize::MAX);
+            let room = room.saturating_mul(self.calls.processors() as usize);
+            let session = SamplingSession::start(&events, names, (&self.calls, kind), room, &self.sink)?;
+            self.samples = Some((self.last, Arc::clone(&session.samples)));
+            Session::Sampling(session)
+        };
         self.session = Some((self.last, session));
         let (_, frequency) = self.calls.clock();
         Ok(write(output, &ReplyHeader { detail: [self.last, frequency], ..ReplyHeader::new_zeroed() }))
@@ -145,19 +210,21 @@ impl State {
 
     fn stop(&mut self, output: &mut [u8]) -> io::Result<usize> {
         let (number, session) = self.session.take().ok_or(io::ErrorKind::NotFound)?;
-        let (records, remarks) = session.stop(number, &*self.calls)?;
+        let (records, remarks) = match session {
+            Session::Counting(session) => session.stop(number, &*self.calls),
+            Session::Sampling(session) => session.stop(number, &*self.calls),
+        }?;
         self.remarks = remarks;
-        Ok(write_list(output, &records))
+        Ok(write_list(output, &records, [0; 2]))
     }
 
-    /// Writes the number of records that a stop will return. The counts themselves are not known while the session runs, because
-    /// Windows delivers events seconds later.
+    /// Writes the number of records that a stop will return, at most. The counts themselves are not known while the
+    /// session runs, because Windows delivers events seconds later.
     fn room(&self, output: &mut [u8]) -> io::Result<usize> {
-        let (_, session) = self.session.as_ref().ok_or(io::ErrorKind::NotFound)?;
         if output.len() > size_of::<ReplyHeader>() {
             return Err(HalError::NeedsDriver { what: "a count at any moment" }.into());
         }
-        let total = u32::try_from(session.records(&*self.calls)).unwrap_or(u32::MAX);
+        let total = machine::maximum(&*self.calls).saturating_mul(self.calls.processors());
         Ok(write(output, &ReplyHeader { total, ..ReplyHeader::new_zeroed() }))
     }
 }
@@ -166,7 +233,12 @@ impl State {
 fn beyond(header: &StartHeader, events: &[EventRequest]) -> Option<&'static str> {
     let any = |is_it: fn(&EventRequest) -> bool| events.iter().any(is_it);
     match () {
-        () if header.ring != 0 => Some("sampling"),
+        () if any(|event| event.modes & modes::PRECISE != 0) => Some("a precise event"),
+        () if any(|event| event.flags & (event_flags::BELOW | event_flags::ABOVE) != 0) => {
+            Some("a condition of samples")
+        }
+        () if header.ring != 0 && header.processors != ProcessorSet::EMPTY => Some("sampling on chosen CPUs"),
+        () if header.budget != 0 => Some("a budget of interrupts"),
         () if any(|event| event.modes != modes::BOTH) => Some("a count in one mode alone"),
         () if any(|event| event.group != 0) => Some("a group that is counted at the same time"),
         () if any(|event| event.event.source == u64::from(machine::TIMER)) => Some("the time as an event"),
@@ -183,12 +255,12 @@ fn write<T: IntoBytes + Immutable>(output: &mut [u8], reply: &T) -> usize {
 }
 
 /// Writes a header and the records that have room. Returns the length of the reply.
-fn write_list<T: IntoBytes + Immutable>(output: &mut [u8], records: &[T]) -> usize {
+fn write_list<T: IntoBytes + Immutable>(output: &mut [u8], records: &[T], detail: [u64; 2]) -> usize {
     let room = output.len().saturating_sub(size_of::<ReplyHeader>()) / size_of::<T>();
     let fitting = records.get(..room).unwrap_or(records);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let header =
-        ReplyHeader { count: number(fitting.len()), total: number(records.len()), ..ReplyHeader::new_zeroed() };
+    let (count, total) = (number(fitting.len()), number(records.len()));
+    let header = ReplyHeader { count, total, detail, ..ReplyHeader::new_zeroed() };
     let length = write(output, &header);
     let body = output.get_mut(length..).unwrap_or_default();
     length + write_bytes(body, fitting.as_bytes())

@@ -1,24 +1,23 @@
 //! A session of context switches with counters.
 
-use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use halprof::HalError;
-use halprof::pmu::{Kind, Source};
+use halprof::pmu::Kind;
 use halprof::text::processors::named;
 use protocol::{CountRecord, EventRequest, ProcessorSet, modes};
 use zerocopy::FromZeros;
 
 use super::added_sources::AddedSources;
 use super::attribution::{Attribution, CpuAccount, Sum};
-use super::{HalCalls, SwitchPlan, SwitchSession};
-use crate::trace::TraceLosses;
+use super::{Carrier, HalCalls, HalPlan, SwitchSession};
 use crate::trace::switches::{Scheduling, scheduling};
+use crate::trace::{TraceError, TraceLosses};
 
 /// Time by which an event can arrive later than its successors: two periods of the flush timer, in seconds.
-const WINDOW_SECONDS: u64 = 2;
+pub const WINDOW_SECONDS: u64 = 2;
 
 /// Longest time until each CPU has shown counters: a few periods of the flush timer.
 const FIRST_COUNTERS: Duration = Duration::from_secs(5);
@@ -38,7 +37,6 @@ pub struct CountingSession {
     // They end in this order.
     session: Box<dyn SwitchSession>,
     _added: AddedSources,
-    _reservation: Box<dyn Any + Send>,
     attribution: Arc<Mutex<Attribution>>,
     /// Processes, with the times at which they were named; empty for the whole machine.
     followed: Vec<(u32, u64)>,
@@ -55,34 +53,21 @@ impl CountingSession {
     ) -> Result<Self, HalError> {
         let (_, frequency) = calls.clock();
         let attribution = Arc::new(Mutex::new(Attribution::new(WINDOW_SECONDS * frequency)));
-        let reservation = calls.reserve().map_err(|cause| HalError::Reserved { cause })?;
-        let mut added = AddedSources::new(Arc::clone(calls))?;
-        let mut sources = Vec::new();
-        for EventRequest { event, .. } in events {
-            let source = Source(event.source);
-            sources.push(match source.raw() {
-                Some(event) => added.add(event, kind)?,
-                None => source.number().unwrap_or_default(),
-            });
-        }
+        let (sources, added) = AddedSources::of(events, calls, kind)?;
         let (shared, counters) = (Arc::clone(&attribution), sources.len());
         let sink = Box::new(move |event: &crate::trace::RawTraceEvent| {
             if let Some(event) = scheduling(event, counters) {
                 lock(&shared).add(event);
             }
         });
-        let plan = SwitchPlan { sources, processors: calls.processors() };
-        let session = calls.start(&plan, sink).map_err(|error| match error.step {
-            COUNTERS => HalError::Refused { cause: error.cause },
-            function => HalError::Call { function, cause: error.cause },
-        })?;
+        let plan = HalPlan { sources, processors: calls.processors(), carrier: Carrier::Switches };
+        let session = started(calls.start(&plan, sink))?;
         let mut session = Self {
             events: events.to_vec(),
             names,
             processors,
             session,
             _added: added,
-            _reservation: reservation,
             attribution,
             followed: Vec::new(),
             frequency,
@@ -123,19 +108,13 @@ impl CountingSession {
     /// Restricts the counts to a process and those that it starts.
     pub fn follow(&mut self, process: u32, calls: &dyn HalCalls) -> Result<(), HalError> {
         // Windows' own rundown of threads can come later than their switches.
-        let threads =
-            calls.threads_of(process).map_err(|cause| HalError::Call { function: "the list of threads", cause })?;
+        let threads = calls.threads().map_err(|cause| HalError::Call { function: "the list of threads", cause })?;
         let mut attribution = lock(&self.attribution);
-        for id in threads {
+        for (_, id) in threads.into_iter().filter(|(owner, _)| *owner == process) {
             attribution.add(Scheduling::Thread { id, process, started: 0 });
         }
         self.followed.push((process, calls.clock().0));
         Ok(())
-    }
-
-    /// Returns the number of records of the counts.
-    pub fn records(&self, calls: &dyn HalCalls) -> usize {
-        self.events.len() * usize::try_from(calls.processors()).unwrap_or_default()
     }
 
     /// Stops the session. Returns the counts, and what is to be said of them.
@@ -230,10 +209,20 @@ impl CountingSession {
     }
 }
 
-/// Name of the step that gives the counters to a session.
+/// Names of the steps that give the counters to a session.
 pub const COUNTERS: &str = "TraceSetInformation(TracePmcCounterListInfo)";
+/// See [`COUNTERS`].
+pub const SAMPLED: &str = "TraceSetInformation(TraceProfileSourceConfigInfo)";
 
-/// Locks the counts. A panic does not leave them in a state that matters here.
-fn lock(attribution: &Mutex<Attribution>) -> MutexGuard<'_, Attribution> {
-    attribution.lock().unwrap_or_else(PoisonError::into_inner)
+/// Returns a session, or why it did not start.
+pub fn started<T>(session: Result<T, TraceError>) -> Result<T, HalError> {
+    session.map_err(|error| match error.step {
+        COUNTERS | SAMPLED => HalError::Refused { cause: error.cause },
+        function => HalError::Call { function, cause: error.cause },
+    })
+}
+
+/// Locks what threads share. A panic does not leave it in a state that matters here.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

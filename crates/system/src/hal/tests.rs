@@ -14,10 +14,10 @@ use crate::trace::switches::scheduling;
 const SOURCES: [u32; 3] = [2, 6, 19];
 
 /// Two flush periods, in units of 100 ns.
-const WINDOW: u64 = 20_000_000;
+pub const WINDOW: u64 = 20_000_000;
 
 /// The command, a process that it starts, one that existed, and one that gets the thread ID of one that has ended.
-fn threads(millisecond: u64) -> Vec<LiveThread> {
+pub fn threads(millisecond: u64) -> Vec<LiveThread> {
     let of = |process, thread, parent| LiveThread { process, thread, parent, name: format!("p{process}.exe") };
     let mut threads = vec![of(4, 8, 0), of(4, 12, 0), of(50, 52, 4), of(50, 56, 4)];
     if (20..200).contains(&millisecond) {
@@ -52,6 +52,15 @@ fn run(script: &HalScript, disorder: Disorder) -> (Attribution, SwitchModel) {
 }
 
 fn deliver(event: &DeliveredEvent, attribution: &mut Attribution) {
+    with_raw(event, |raw| {
+        if let Some(event) = scheduling(raw, SOURCES.len()) {
+            attribution.add(event);
+        }
+    });
+}
+
+/// Calls a function with an event as Windows delivers it.
+pub fn with_raw(event: &DeliveredEvent, call: impl FnOnce(&RawTraceEvent)) {
     let mut provider = event.provider; // its first three groups are little-endian
     provider[..4].reverse();
     provider[4..6].reverse();
@@ -59,7 +68,7 @@ fn deliver(event: &DeliveredEvent, attribution: &mut Attribution) {
     let provider = u128::from_be_bytes(provider);
     let bytes: Vec<u8> = event.counters.iter().flat_map(|value| value.to_le_bytes()).collect();
     let item = [Extension { kind: 8, bytes: &bytes }];
-    let raw = RawTraceEvent {
+    call(&RawTraceEvent {
         provider,
         opcode: event.opcode,
         version: event.version,
@@ -68,10 +77,7 @@ fn deliver(event: &DeliveredEvent, attribution: &mut Attribution) {
         payload: &event.payload,
         extensions: if bytes.is_empty() { &[] } else { &item },
         ..RawTraceEvent::EMPTY
-    };
-    if let Some(event) = scheduling(&raw, SOURCES.len()) {
-        attribution.add(event);
-    }
+    });
 }
 
 fn counted(sum: &Sum) -> Vec<u64> {

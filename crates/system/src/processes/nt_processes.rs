@@ -70,14 +70,14 @@ pub fn parse(bytes: &[u8], address: u64, clocks: Option<ClockReading>) -> Vec<Ru
     processes
 }
 
-/// Returns the IDs of the threads of a process in a list that Windows wrote.
-#[must_use]
-pub fn threads(bytes: &[u8], process: u32) -> Vec<u32> {
-    let found = entries(bytes).find(|(entry, _)| entry.id == u64::from(process));
-    let Some((Entry { threads, .. }, rest)) = found else { return Vec::new() };
-    let each = rest.get(ENTRY_BYTES..).unwrap_or_default().chunks_exact(THREAD_BYTES).take(threads as usize);
-    let id = |thread: &[u8]| u32::try_from(u64::from_le_bytes(*thread.get(THREAD_ID..)?.first_chunk()?)).ok();
-    each.filter_map(id).collect()
+/// Returns the threads in a list that Windows wrote: the ID of the process and that of the thread.
+pub fn threads(bytes: &[u8]) -> impl Iterator<Item = (u32, u32)> {
+    entries(bytes).flat_map(|(Entry { id: process, threads, .. }, rest)| {
+        let each = rest.get(ENTRY_BYTES..).unwrap_or_default().chunks_exact(THREAD_BYTES).take(threads as usize);
+        let id = |thread: &[u8]| u32::try_from(u64::from_le_bytes(*thread.get(THREAD_ID..)?.first_chunk()?)).ok();
+        let process = u32::try_from(process).ok();
+        each.filter_map(move |thread| Some((process?, id(thread)?)))
+    })
 }
 
 /// Returns the entries of a list, each with the bytes from its beginning on.

@@ -1,7 +1,7 @@
 //! The buffers of a trace session.
 
 use super::TracePlan;
-use crate::hal::SwitchPlan;
+use crate::hal::{Carrier, HalPlan};
 
 /// Size of a buffer of the session in KiB, for a few and for many samples.
 const SMALL_BUFFER: u32 = 64;
@@ -41,13 +41,17 @@ impl TracePlan {
     }
 }
 
-impl SwitchPlan {
+impl HalPlan {
     /// Returns the sizes of the buffers.
     #[must_use]
     pub fn buffers(&self) -> BufferSizes {
         let counters = 8 * u64::try_from(self.sources.len()).unwrap_or(u64::MAX);
-        let rate = SWITCHES_PER_SECOND.saturating_mul(self.processors.into());
-        BufferSizes::of(rate.saturating_mul(SWITCH_BYTES + counters), self.processors)
+        let (rate, bytes) = match self.carrier {
+            Carrier::Switches => (SWITCHES_PER_SECOND, SWITCH_BYTES + counters),
+            Carrier::Samples { per_second, .. } => (per_second, SAMPLE_BYTES),
+        };
+        let rate = rate.saturating_mul(self.processors.into());
+        BufferSizes::of(rate.saturating_mul(bytes), self.processors)
     }
 }
 

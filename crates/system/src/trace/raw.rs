@@ -12,6 +12,12 @@ pub const PROCESS: Guid = 0x3D6F_A8D0_FE05_11D0_9DDA_00C0_4FD7_BA7C;
 /// The class of thread events, which has the context switches (MOF class Thread).
 pub const THREAD: Guid = 0x3D6F_A8D1_FE05_11D0_9DDA_00C0_4FD7_BA7C;
 
+/// The class of samples and their intervals (MOF class PerfInfo).
+pub const PERF_INFO: Guid = 0xCE1D_BFB4_137E_4DA6_87B0_3F59_AA10_2CBC;
+
+/// The class of stacks (MOF class StackWalk).
+pub const STACK_WALK: Guid = 0xDEF2_FE46_7BD6_4B80_BD94_F57F_E20D_0CE3;
+
 /// The class of image events (MOF class Image_Load).
 pub const IMAGE: Guid = 0x2CB1_5D1D_5FC1_11D2_ABE1_00A0_C911_F518;
 

@@ -18,8 +18,9 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 
 use super::convert::checked;
+use super::trace::EVERY_SESSION;
 use super::{known_work, modules, trace};
-use crate::hal::{HalCalls, SwitchPlan, SwitchSession};
+use crate::hal::{HalCalls, HalPlan, SwitchSession};
 use crate::known_work::{Function, KnownWork};
 use crate::trace::{TraceError, TraceSink};
 
@@ -91,6 +92,10 @@ impl HalCalls for Calls {
         word(interval.get(4..))
     }
 
+    fn set_interval(&self, source: u32, interval: u32) -> io::Result<()> {
+        trace::set_information(EVERY_SESSION, TraceSampledProfileIntervalInfo, &[source, interval])
+    }
+
     fn maximum_counters(&self) -> io::Result<u32> {
         let mut maximum = [0; 4];
         checked(query(TraceMaxPmcCounterQuery, &mut maximum).0)?;
@@ -118,12 +123,12 @@ impl HalCalls for Calls {
         cpuid_count(leaf, subleaf)
     }
 
-    fn threads_of(&self, process: u32) -> io::Result<Vec<u32>> {
-        modules::threads_of(process)
+    fn threads(&self) -> io::Result<Vec<(u32, u32)>> {
+        modules::threads()
     }
 
-    fn start(&self, plan: &SwitchPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError> {
-        trace::start_switches(plan, sink)
+    fn start(&self, plan: &HalPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError> {
+        trace::start_hal(plan, sink)
     }
 }
 

@@ -96,9 +96,9 @@ pub fn processes() -> io::Result<Vec<RunningProcess>> {
     Ok(nt_processes::parse(&list, list.as_ptr().addr() as u64, clocks()))
 }
 
-/// Returns the threads of a process.
-pub fn threads_of(process: u32) -> io::Result<Vec<u32>> {
-    Ok(nt_processes::threads(&system_list(SystemProcessInformation)?, process))
+/// Returns the process and the ID of each thread.
+pub fn threads() -> io::Result<Vec<(u32, u32)>> {
+    Ok(nt_processes::threads(&system_list(SystemProcessInformation)?).collect())
 }
 
 /// Reads the clock of samples, then system time.

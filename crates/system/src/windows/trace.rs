@@ -18,15 +18,17 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_TRACE_FLAG, EVENT_TRACE_FLAG_CSWITCH, EVENT_TRACE_FLAG_IMAGE_LOAD, EVENT_TRACE_FLAG_NO_SYSCONFIG,
     EVENT_TRACE_FLAG_PROCESS, EVENT_TRACE_FLAG_THREAD, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
     EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, StartTraceW, TRACE_QUERY_INFO_CLASS, TracePmcCounterListInfo,
-    TracePmcEventListInfo, TraceSetInformation, WNODE_FLAG_TRACED_GUID,
+    TracePmcEventListInfo, TraceProfileSourceConfigInfo, TraceSetInformation, TraceStackTracingInfo,
+    TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
 };
 use windows_sys::Win32::System::Threading::CreateEventW;
 use windows_sys::core::GUID;
 
 use super::convert::{checked, wide};
 use super::trace_consumer::Consumer;
-use crate::hal::{COUNTERS, SwitchPlan, SwitchSession};
-use crate::trace::raw::{DOTNET, DOTNET_RUNDOWN, Guid, HALPROF, THREAD};
+use crate::hal::{COUNTERS, Carrier, HalPlan, SAMPLED, SwitchSession};
+use crate::trace::profile::SAMPLE;
+use crate::trace::raw::{DOTNET, DOTNET_RUNDOWN, Guid, HALPROF, PERF_INFO, THREAD};
 use crate::trace::switches::SWITCH;
 use crate::trace::{BufferSizes, TraceError, TraceLosses, TracePlan, TraceSession, TraceSink};
 
@@ -40,8 +42,15 @@ const PERFORMANCE_COUNTER: u32 = 1;
 /// file each of these buffers would take the room of a full one (documentation of EVENT_TRACE_PROPERTIES).
 const FLUSH_TIMER: u32 = 1;
 
-/// Name of the session of context switches, of which Windows has counters for one.
-const SWITCHES: &str = "halprof-counts";
+/// Name of the session whose events carry the HAL's counters, of which Windows has some for one.
+const OF_HAL: &str = "halprof-counts";
+
+/// The handle for information that belongs to no session (documentation of TRACE_QUERY_INFO_CLASS).
+pub const EVERY_SESSION: CONTROLTRACE_HANDLE = CONTROLTRACE_HANDLE { Value: 0 };
+
+/// The bit of samples of counters in the second of a session's eight masks (PERF_PMC_PROFILE of phnt, ntwmi.h). The
+/// first one has EnableFlags.
+const COUNTER_SAMPLES: u32 = 0x400;
 
 /// Levels TRACE_LEVEL_INFORMATION and TRACE_LEVEL_VERBOSE.
 const INFORMATION: u8 = 4;
@@ -171,6 +180,13 @@ impl Controller {
         })
     }
 
+    /// Enables what names the functions that .NET compiles. Without it only their names are missing.
+    fn name_functions(&self) {
+        for (provider, keywords) in [(DOTNET, JIT), (DOTNET_RUNDOWN, JIT | START_RUNDOWN)] {
+            let _ = self.enable(provider, VERBOSE, keywords, 0);
+        }
+    }
+
     fn stop(&mut self) -> io::Result<TraceLosses> {
         self.is_stopped = true;
         // Windows documents the statistics for both. Those of a query are kept if the session has ended meanwhile.
@@ -226,26 +242,51 @@ impl Drop for Session {
     }
 }
 
-/// Starts a session of context switches that carry counters.
-pub fn start_switches(plan: &SwitchPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError> {
-    let name = wide(SWITCHES);
-    let flags = EVENT_TRACE_FLAG_CSWITCH | EVENT_TRACE_FLAG_THREAD | EVENT_TRACE_FLAG_PROCESS;
+/// Starts a session whose events carry the HAL's counters.
+pub fn start_hal(plan: &HalPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError> {
+    let name = wide(OF_HAL);
+    let flags = EVENT_TRACE_FLAG_THREAD
+        | EVENT_TRACE_FLAG_PROCESS
+        | match plan.carrier {
+            Carrier::Switches => EVENT_TRACE_FLAG_CSWITCH,
+            Carrier::Samples { with_stacks: true, .. } => EVENT_TRACE_FLAG_IMAGE_LOAD,
+            Carrier::Samples { .. } => 0,
+        };
     let properties = || Ok(Properties::in_real_time(plan.buffers(), flags | EVENT_TRACE_FLAG_NO_SYSCONFIG));
     let controller = Controller::start(&name, properties).map_err(TraceError::at("StartTrace"))?;
-    let mut switch = CLASSIC_EVENT_ID { EventGuid: GUID::from_u128(THREAD), Type: SWITCH, ..Default::default() };
-    // The counters before the events that carry them: of an event without counters, Windows documents nothing.
-    let counters = set_information(controller.handle, TracePmcCounterListInfo, plan.sources.as_slice());
-    counters.map_err(TraceError::at(COUNTERS))?;
-    let events = set_information(controller.handle, TracePmcEventListInfo, std::slice::from_mut(&mut switch));
-    events.map_err(TraceError::at("TraceSetInformation(TracePmcEventListInfo)"))?;
+    let (handle, sources) = (controller.handle, plan.sources.as_slice());
+    let event = |class, opcode| {
+        [CLASSIC_EVENT_ID { EventGuid: GUID::from_u128(class), Type: opcode, ..CLASSIC_EVENT_ID::default() }]
+    };
+    match plan.carrier {
+        Carrier::Switches => {
+            // The counters before the events that carry them: of an event without counters, Windows documents nothing.
+            set_information(handle, TracePmcCounterListInfo, sources).map_err(TraceError::at(COUNTERS))?;
+            let events = set_information(handle, TracePmcEventListInfo, &event(THREAD, SWITCH));
+            events.map_err(TraceError::at("TraceSetInformation(TracePmcEventListInfo)"))?;
+        }
+        Carrier::Samples { with_stacks, .. } => {
+            if with_stacks {
+                let stacks = set_information(handle, TraceStackTracingInfo, &event(PERF_INFO, SAMPLE));
+                stacks.map_err(TraceError::at("TraceSetInformation(TraceStackTracingInfo)"))?;
+            }
+            set_information(EVERY_SESSION, TraceProfileSourceConfigInfo, sources).map_err(TraceError::at(SAMPLED))?;
+            let masks = [flags, COUNTER_SAMPLES, 0, 0, 0, 0, 0, 0];
+            let events = set_information(handle, TraceSystemTraceEnableFlagsInfo, &masks);
+            events.map_err(TraceError::at("TraceSetInformation(TraceSystemTraceEnableFlagsInfo)"))?;
+            if with_stacks {
+                controller.name_functions();
+            }
+        }
+    }
     let consumer = Some(Consumer::start(name, sink).map_err(TraceError::at("OpenTrace"))?);
     Ok(Box::new(Session { controller, consumer }))
 }
 
-/// Reserves the session of context switches for this program, until the result is closed or the program ends in any
+/// Reserves the session of the HAL's counters for this program, until the result is closed or the program ends in any
 /// way. A session of that name is a leftover then.
 pub fn reserve() -> io::Result<OwnedHandle> {
-    let name = wide(&format!("Global\\{SWITCHES}"));
+    let name = wide(&format!("Global\\{OF_HAL}"));
     // SAFETY: the attributes may be null, and the name is zero-terminated.
     let handle = unsafe { CreateEventW(null(), 1, 0, name.as_ptr()) };
     let error = io::Error::last_os_error();
@@ -257,8 +298,8 @@ pub fn reserve() -> io::Result<OwnedHandle> {
     if error.raw_os_error() == Some(ERROR_ALREADY_EXISTS.cast_signed()) { Err(error) } else { Ok(handle) }
 }
 
-/// Sets information of a session.
-fn set_information<T>(
+/// Sets information of a session, or of the system.
+pub fn set_information<T>(
     session: CONTROLTRACE_HANDLE,
     class: TRACE_QUERY_INFO_CLASS,
     information: &[T],
@@ -286,9 +327,6 @@ pub fn start(plan: &TracePlan, sink: TraceSink) -> Result<Box<dyn TraceSession>,
     let session = Session { controller, consumer };
     let enabled = session.controller.enable(HALPROF, INFORMATION, samples, EVENT_ENABLE_PROPERTY_STACK_TRACE);
     enabled.map_err(TraceError::at("EnableTraceEx2"))?;
-    for (provider, keywords) in [(DOTNET, JIT), (DOTNET_RUNDOWN, JIT | START_RUNDOWN)] {
-        // Only names of functions are missing without them.
-        let _ = session.controller.enable(provider, VERBOSE, keywords, 0);
-    }
+    session.controller.name_functions();
     Ok(Box::new(session))
 }
