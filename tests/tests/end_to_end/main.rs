@@ -66,6 +66,8 @@ mod names;
 #[cfg(not(windows))]
 mod own_hal;
 #[cfg(not(windows))]
+mod own_hal_samples;
+#[cfg(not(windows))]
 mod ownership;
 mod package;
 #[cfg(not(windows))]

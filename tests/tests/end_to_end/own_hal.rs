@@ -7,10 +7,11 @@ use bench_protocol::{Disorder, HalScript, ProcessLedger, Refusal, SwitchLedger, 
 use serde_json::Value;
 use tests::{Lab, ProgramOutput};
 
-const LEDGER: &str = "lab/ledger.json";
-const COMMAND: [&str; 4] = ["--", "cmd", "/c", "for /L %i in (1,1,200000) do @rem"];
+pub const LEDGER: &str = "lab/ledger.json";
+pub const SESSIONS: &str = "lab/sessions.txt";
+pub const COMMAND: [&str; 4] = ["--", "cmd", "/c", "for /L %i in (1,1,200000) do @rem"];
 
-fn script(hal: HalScript, disorder: Disorder) -> TraceScript {
+pub fn script(hal: HalScript, disorder: Disorder) -> TraceScript {
     TraceScript {
         hal: HalScript { ledger: Some(format!("C:\\{LEDGER}").into()), ..hal },
         disorder,
@@ -22,7 +23,7 @@ fn stat(lab: &Lab, script: &TraceScript, options: &[&str]) -> ProgramOutput {
     lab.traced_client(script, &[&["stat"], options, &COMMAND].concat()).unwrap()
 }
 
-fn ledger(lab: &Lab) -> SwitchLedger {
+pub fn ledger(lab: &Lab) -> SwitchLedger {
     serde_json::from_str(&fs::read_to_string(lab.wine().drive_c(LEDGER)).unwrap()).unwrap()
 }
 
@@ -52,10 +53,12 @@ fn without_the_driver_a_command_has_the_counts_of_its_own_threads() {
             version: 2,
             withheld: 90,
             maximum: 0,
-            leftover: Some("halprof-counts".to_owned()),
+            sessions: Some(format!("C:\\{SESSIONS}").into()),
             ..HalScript::default()
         },
     ] {
+        // A session that a killed client has left.
+        fs::write(lab.wine().drive_c(SESSIONS), "halprof-counts").unwrap();
         let script = script(hal, disorder.clone());
         let ran = stat(&lab, &script, &["--json", "-e", "TotalIssues,TotalCycles,BranchInstructions", "-o", "-"]);
         assert!(ran.err.contains("Windows' own HAL counts, without the driver"), "{}", ran.err);
@@ -65,6 +68,42 @@ fn without_the_driver_a_command_has_the_counts_of_its_own_threads() {
         assert!(truth.iter().all(|count| *count > 0), "{truth:?}");
         assert_eq!((&stat["of_processes"], &stat["remarks"]), (&Value::Bool(true), &Value::Null));
     }
+    lab.finish().unwrap();
+}
+
+/// A client that is killed at any call leaves nothing that the next one does not remove.
+#[test]
+fn the_next_client_removes_what_one_that_was_killed_at_any_call_has_left() {
+    const KILLED: i32 = 99;
+    const ADDED: &str = "lab/added.txt";
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    let files = [SESSIONS, ADDED].map(|file| lab.wine().drive_c(file));
+    let [sessions, added] = [SESSIONS, ADDED].map(|file| Some(format!("C:\\{file}").into()));
+    let hal = HalScript { sessions, added, ..HalScript::default() };
+    let run = |line: &[&str], killed_at| {
+        let script = script(HalScript { killed_at, ..hal.clone() }, Disorder::default());
+        lab.traced_client(&script, &[line, &["--", "cmd", "/c", "exit"]].concat()).unwrap()
+    };
+    let mut kinds = [0; 2];
+    for line in [
+        &["stat", "-e", "cpu/event=0xc0/,TotalCycles"][..],
+        &["record", "-g", "-e", "cpu/event=0xc0/@100k", "-o", "C:\\killed.rec"],
+    ] {
+        fs::write(&files[0], "").unwrap();
+        fs::write(&files[1], "Other").unwrap();
+        let mut calls = 0;
+        while run(line, calls + 1).code == KILLED {
+            calls += 1;
+            let left = files.each_ref().map(|file| fs::read_to_string(file).unwrap());
+            kinds[0] += u32::from(!left[0].is_empty());
+            kinds[1] += u32::from(left[1] != "Other");
+            run(&["stat", "-e", "TotalCycles"], 0).success().unwrap();
+            let left = files.each_ref().map(|file| fs::read_to_string(file).unwrap());
+            assert_eq!(left, ["", "Other"], "{line:?}, killed at call {calls}");
+        }
+        assert!(calls > 8, "{calls}");
+    }
+    assert!(kinds.iter().all(|count| *count > 4), "sessions and sources are left now and then: {kinds:?}");
     lab.finish().unwrap();
 }
 

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 48] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 49] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -35,6 +35,11 @@ const NEED_THE_MODEL: [(&str, &str, &str); 48] = [
     ("multiplexing", include_str!("multiplexing.rs"), "the model counts at known rates"),
     ("names", include_str!("names.rs"), "the model reports the events to count"),
     ("own_hal", include_str!("own_hal.rs"), "the bench schedules the threads, and stands in for the HAL's sources"),
+    (
+        "own_hal_samples",
+        include_str!("own_hal_samples.rs"),
+        "the bench schedules the threads, and stands in for the HAL's sources",
+    ),
     ("ownership", include_str!("ownership.rs"), "the bench decides which driver has the counters"),
     ("power", include_str!("power.rs"), "the bench sends the machine to sleep"),
     ("record", include_str!("record.rs"), "the model reports where the interrupts fell"),
