@@ -147,9 +147,10 @@ impl File {
     }
 
     fn run_on(&self, columns: Option<usize>, line: &str) -> Run {
-        let out = self.beside("out");
-        let line = line.replace("FILE", self.path.to_str().unwrap()).replace("OUT", out.to_str().unwrap());
-        run_on(columns, &line, &[])
+        let [file, out] = [self.path.clone(), self.beside("out")].map(|path| path.to_str().unwrap().to_owned());
+        // At once, because the random name of the folder may contain either word.
+        let parts: Vec<String> = line.split("OUT").map(|part| part.replace("FILE", &file)).collect();
+        run_on(columns, &parts.join(&out), &[])
     }
 
     fn beside(&self, name: &str) -> PathBuf {
