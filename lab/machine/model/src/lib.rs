@@ -64,6 +64,7 @@ mod mode;
 mod movement;
 mod pmu;
 mod processor;
+mod reload;
 mod select;
 mod writable;
 

@@ -17,6 +17,7 @@ use crate::{
     ledger::Ledger,
     movement::{Movement, Movements},
     pmu::{Pmu, Running, hides_counters},
+    reload::Reloads,
     select::Selected,
 };
 use std::collections::BTreeSet;
@@ -62,6 +63,7 @@ pub struct Processor {
     pmu: Box<dyn Pmu>,
     debug_store: DebugStore,
     extra: ExtraRegisters,
+    reloads: Reloads,
     apic: Apic,
     /// At most one interrupt is pending: the APIC has one entry for all counters.
     pending: bool,
@@ -86,6 +88,7 @@ impl Processor {
         Self {
             debug_store: DebugStore::new(&cpuid, 0, pmu.is_there()),
             extra: ExtraRegisters::new(&cpuid, pmu.is_there()),
+            reloads: Reloads::new(&cpuid),
             pmu,
             apic: Apic::new(&cpuid),
             countable: Countable::read(&cpuid),
@@ -223,6 +226,7 @@ impl Processor {
         self.pmu = identity::pmu(&self.cpuid, self.perf_capabilities);
         self.debug_store.lose_power();
         self.extra.lose_power();
+        self.reloads.lose_power();
         self.pending = false;
         self.apic.lose_power();
         for (msr, value) in self.firmware.clone() {
@@ -270,7 +274,7 @@ impl Processor {
             return Ok(0);
         }
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
-        let value = value.or_else(|| self.extra.rdmsr(msr));
+        let value = value.or_else(|| self.extra.rdmsr(msr)).or_else(|| self.reloads.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
         self.note(value.map_or(absent, Ok))
     }
@@ -309,7 +313,8 @@ impl Processor {
     /// Writes a register. Returns `None` if the processor does not have it.
     fn store(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
-        written.or_else(|| self.pmu.wrmsr(msr, value)).or_else(|| self.extra.wrmsr(msr, value))
+        let written = written.or_else(|| self.pmu.wrmsr(msr, value)).or_else(|| self.extra.wrmsr(msr, value));
+        written.or_else(|| self.reloads.wrmsr(msr, value))
     }
 
     /// Executes RDPMC at CPL 0.

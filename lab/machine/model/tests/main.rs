@@ -17,4 +17,5 @@ mod northbridge;
 mod old;
 mod properties;
 mod refusals;
+mod reload;
 mod reserved;

@@ -2,6 +2,8 @@
 
 use super::Processor;
 use crate::{
+    bits::ones,
+    counter::CounterId,
     debug_store::{Branch, Counted, Precise},
     ledger::LedgerEntry,
     loads::{self, Load},
@@ -101,6 +103,8 @@ impl Processor {
             let by_counter = self.pmu.counted(&counter, counted);
             let by_counter = self.movements.counted(counter.id, counter.selected, by_counter);
             let (overflows, interrupts) = self.count(&counter, by_counter);
+            let is_silent = overflows > 0 && self.reload_after(counter.id);
+            let interrupts = interrupts && !is_silent;
             freezes |= interrupts;
             let raised = interrupts && self.raise();
             self.ledger.add(LedgerEntry {
@@ -127,6 +131,22 @@ impl Processor {
         self.pmu
             .most_per_cycle(counter)
             .map_or(occurred, |most| occurred.min(events(Selected::event(CYCLES, 0), 0).saturating_mul(most)))
+    }
+
+    /// Loads the counters that the overflow of one loads. Returns whether it is one of them, which reports nothing.
+    fn reload_after(&mut self, id: CounterId) -> bool {
+        let loaded = self.reloads.by_overflow_of(id);
+        for (loaded, config) in &loaded {
+            let value = self.debug_store.rdmsr(*config).or_else(|| self.reloads.rdmsr(*config)).unwrap_or_default();
+            if let Some(counter) = self.pmu.counter_mut(*loaded) {
+                counter.write(value & ones(32) | ones(32) << 32);
+            }
+        }
+        let itself = loaded.iter().any(|(loaded, _)| *loaded == id);
+        if itself {
+            self.pmu.set_overflow(id, false);
+        }
+        itself
     }
 
     /// Adds to a counter. Returns the number of overflows, and whether they request an interrupt.
