@@ -17,7 +17,6 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::interface::emon::Recorders;
 use crate::placement::{self, Wanted};
-use crate::recorder::Recorder;
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 use support::lacks_version_6;
@@ -546,15 +545,6 @@ impl Interface {
         match self {
             Self::Emon(emon) => emon.events_to_record(counter),
             _ => 0,
-        }
-    }
-
-    /// Returns what kind of counter this is for precise records, if it records some.
-    #[must_use]
-    pub const fn recorder(&self, counter: u8) -> Recorder {
-        match self {
-            Self::Emon(emon) => emon.recorder(counter),
-            _ => Recorder::None,
         }
     }
 

@@ -1,6 +1,6 @@
-//! Which kind of counter records a precise event.
+//! Which counters have a part in a sample besides the interrupt.
 
-/// Kind of a counter that records precisely. The protocol uses these numbers.
+/// Kind of a counter that records precisely, or decides on samples. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[repr(u32)]
 pub enum Recorder {
@@ -13,11 +13,14 @@ pub enum Recorder {
     Distributed = 2,
     /// Fixed counter 0, which has precise distribution wherever it records.
     Fixed = 3,
+    /// Nothing is recorded. The counter and another one [reload each other](crate::state::CounterState::reloaded), and
+    /// so decide on the condition of its samples.
+    Reloaded = 4,
 }
 
 impl Recorder {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::None, Self::General, Self::Distributed, Self::Fixed];
+    pub const ALL: [Self; 5] = [Self::None, Self::General, Self::Distributed, Self::Fixed, Self::Reloaded];
 
     /// Returns the kind with this number.
     #[must_use]

@@ -39,7 +39,7 @@ pub struct CounterState {
     /// Events between two interrupts. Zero if the counter starts from zero and does not interrupt.
     pub interval: u32,
     /// Index of the event in the interface's table; higher indexes select raw events.
-    #[bits(12)]
+    #[bits(10)]
     pub event: u16,
     /// Tag of the owner, chosen by the caller; zero if the counter is free.
     #[bits(12)]
@@ -60,6 +60,11 @@ pub struct CounterState {
     pub upper: bool,
     /// Emon: the event is counted with the other response register than the one of its encoding.
     pub alternate: bool,
+    /// Emon: the overflow of the other such counter of its owner loads it again (auto counter reload), so that its
+    /// count is of the windows that ended with its own overflow.
+    pub reloaded: bool,
+    /// Emon: with [`reloaded`](Self::reloaded), so does its own overflow, and nobody is told.
+    pub silent: bool,
 }
 
 const _: () = assert!(size_of::<CounterState>() == 8);
@@ -108,7 +113,7 @@ impl CounterState {
     /// Returns whether its overflow interrupts. That of a precise counter does not, but its PEBS record may.
     #[must_use]
     pub const fn interrupts(self) -> bool {
-        self.interrupt() && !self.precise()
+        self.interrupt() && !self.precise() && !self.silent()
     }
 
     /// Returns the value that the counter is loaded with at its start and after each overflow: the two's complement of
@@ -247,6 +252,8 @@ pub struct PerCpuPmu {
     pub(crate) extra: ExtraState,
     /// Whether the counters count.
     pub(crate) tried: TriedCells,
+    /// Counters, as a set, that can reload each other.
+    reloadable: AtomicU32,
 }
 
 /// State of a processor that does not exist, for a default `CpuCounters`.
@@ -275,7 +282,18 @@ impl PerCpuPmu {
             first_accesses: FirstAccesses::new(),
             extra: ExtraState::new(),
             tried: TriedCells::new(),
+            reloadable: AtomicU32::new(0),
         }
+    }
+
+    /// Returns the counters that can reload each other.
+    pub(crate) fn reloadable(&self) -> CounterSet {
+        CounterSet::from_bits(self.reloadable.load(Ordering::Relaxed).into())
+    }
+
+    /// Sets those counters.
+    pub(crate) fn set_reloadable(&self, counters: CounterSet) {
+        self.reloadable.store(counters.bits(), Ordering::Relaxed);
     }
 
     /// Returns the select register with which a counter was started.

@@ -1,6 +1,7 @@
 //! Registers and memory formats of Intel processors.
 
 pub mod architectural_pebs;
+pub mod auto_counter_reload;
 pub mod debug_control;
 pub mod debug_store;
 pub mod extra;

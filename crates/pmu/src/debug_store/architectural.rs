@@ -8,13 +8,11 @@ use x86_defs::intel::architectural_pebs::{
 use super::Numbering;
 use crate::cpu::{Cpu, Msr};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::interface::emon::{PmuCapabilities, Recorders};
+use crate::interface::emon::{PmuCapabilities, Recorders, config};
 use crate::state::CounterSet;
 
 const IA32_PEBS_BASE: Msr = Msr::new(registers::IA32_PEBS_BASE);
 const IA32_PEBS_INDEX: Msr = Msr::new(registers::IA32_PEBS_INDEX);
-const IA32_PMC_GP0_CFG_C: Msr = Msr::new(registers::IA32_PMC_GP0_CFG_C);
-const IA32_PMC_FX0_CFG_C: Msr = Msr::new(registers::IA32_PMC_FX0_CFG_C);
 
 /// Size of a page of a buffer in bytes.
 pub const BUFFER_PAGE: u32 = 1 << PAGE_SHIFT;
@@ -114,8 +112,8 @@ pub fn empty(cpu: &impl Cpu, buffer: RecordBuffer) {
 /// # IRQL
 /// PROFILE_LEVEL.
 pub fn configure(cpu: &impl Cpu, numbering: Numbering, counter: u8, reload: Option<u64>) {
-    let config = reload.map_or(CounterConfig::new(), |reload| recording((reload & 0xFFFF_FFFF) as u32));
-    cpu.wrmsr(config_of(numbering, counter), config.into_bits());
+    let value = reload.map_or(CounterConfig::new(), |reload| recording((reload & 0xFFFF_FFFF) as u32));
+    cpu.wrmsr(config_of(numbering, counter), value.into_bits());
 }
 
 const fn recording(reload: u32) -> CounterConfig {
@@ -123,10 +121,7 @@ const fn recording(reload: u32) -> CounterConfig {
 }
 
 const fn config_of(numbering: Numbering, counter: u8) -> Msr {
-    match counter.checked_sub(numbering.first_fixed) {
-        None => IA32_PMC_GP0_CFG_C.at(counter.wrapping_mul(registers::COUNTER_STRIDE)),
-        Some(number) => IA32_PMC_FX0_CFG_C.at(number.wrapping_mul(registers::COUNTER_STRIDE)),
-    }
+    config([registers::IA32_PMC_GP0_CFG_C, registers::IA32_PMC_FX0_CFG_C], counter, numbering.first_fixed)
 }
 
 /// Accesses the registers for the first time, those of the counters that record among them.

@@ -96,7 +96,8 @@ pub(super) fn update(
     value: u64,
 ) -> u64 {
     let missing_bits = 64_u8.saturating_sub(interface.width_of(counter));
-    if cpu_counters.get(counter).precise() {
+    let state = cpu_counters.get(counter);
+    if state.precise() || state.reloaded() {
         return total.follow(value, missing_bits);
     }
     let mask = all_but(missing_bits);

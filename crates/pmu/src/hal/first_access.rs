@@ -190,6 +190,9 @@ impl<E> Hal<E> {
             let interface = self.whole_interface_with(pmu).access_first(first)?;
             pmu.snapshot.set_capabilities(interface.capabilities());
             pmu.snapshot.set_found(interface.found(first)?);
+            if let Interface::Emon(emon) = interface {
+                pmu.set_reloadable(emon.access_reloads(first));
+            }
         }
         Ok(())
     }

@@ -19,6 +19,9 @@ impl<E> Hal<E> {
             && !pmu.is_initialized()
         {
             pmu.snapshot.set_capabilities(Interface::new(self.boot.selection.interface, current.cpu()).capabilities());
+            if let Interface::Emon(emon) = self.whole_interface_with(pmu) {
+                pmu.set_reloadable(emon.enumerated_reloads(current.cpu()));
+            }
             self.probe_core_type(pmu, current.cpu());
             self.probe_core(pmu, current.cpu());
         }

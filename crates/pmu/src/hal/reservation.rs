@@ -5,8 +5,9 @@ use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::{Interface, ProfileInterface, Support, emon};
 use crate::placement::Wanted;
+use crate::recorder::Recorder;
 use crate::source::Source;
-use crate::state::{CounterSet, CounterState, upper_of};
+use crate::state::{CounterSet, CounterState, PerCpuPmu, upper_of};
 
 impl<E> Hal<E> {
     /// Returns the state of a counter for a source, with an interrupt after every interval in force or without. The
@@ -110,6 +111,24 @@ impl<E> Hal<E> {
         cpu_counters.set(counter, state);
         if let Some(started) = cpu_counters.pmu.started(counter) {
             started.set_state(state);
+        }
+    }
+
+    /// Returns the counters of `processor` that can [reload each other](CounterState::reloaded): those that CPUID names,
+    /// or from the [first accesses](Self::access_first) on, those whose registers answered as well.
+    #[must_use]
+    pub fn reloadable(&self, processor: ProcessorIndex) -> CounterSet {
+        self.pmu(processor).map_or(CounterSet::NONE, PerCpuPmu::reloadable)
+    }
+
+    /// Returns which part a reserved counter of `processor` has in the samples of its event.
+    #[must_use]
+    pub fn recorder(&self, processor: ProcessorIndex, counter: u8) -> Recorder {
+        let state = self.cpu_counters(processor).get(counter);
+        match self.interface_of(processor) {
+            Interface::Emon(emon) if state.precise() => emon.recorder(counter),
+            _ if state.reloaded() => Recorder::Reloaded,
+            _ => Recorder::None,
         }
     }
 

@@ -25,6 +25,7 @@ mod hidden;
 mod microarchitecture;
 mod perf_metrics;
 mod precise;
+mod reload;
 mod reset;
 mod sources;
 
@@ -47,6 +48,7 @@ pub use perf_metrics::UnitCounts;
 pub(crate) use perf_metrics::is_metric;
 pub(crate) use precise::access_records;
 pub use precise::{PreciseForm, acknowledge_records};
+pub(crate) use reload::config;
 pub use sources::{SOURCES, ebx_bit};
 
 const IA32_PERFEVTSEL0: Msr = Msr::new(perfmon::IA32_PERFEVTSEL0);
@@ -399,6 +401,7 @@ impl ProfileInterface for Emon {
         for counter in fixed.iter() {
             self.start(cpu, cpu_counters, counter);
         }
+        self.begin_reloads(cpu, cpu_counters, counters);
         let unit_starts = self.start_unit(cpu, cpu_counters, counters);
         if unit_starts || !fixed.is_empty() {
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.capabilities, cpu_counters, all));
@@ -408,10 +411,11 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Costs one write; in version 1, one for each counter.
+    /// Costs one write; in version 1, one for each counter. Two more for each that others reload.
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         if self.has_global_control() {
             self.let_count(cpu, cpu_counters, cpu_counters.active.all.without(counters));
+            self.end_reloads(cpu, cpu_counters, counters);
         } else {
             self.bank().clear_selects(cpu, counters);
         }

@@ -84,7 +84,9 @@ pub struct Leaf23Eax {
     _main: bool,
     /// Subleaf 1: the bitmaps of the general-purpose counters (EAX) and of the fixed-function counters (EBX).
     pub counters: bool,
-    _auto_counter_reload: bool,
+    /// Subleaf 2: the bitmaps of the counters that can be reloaded (EAX general-purpose, EBX fixed-function), and of
+    /// those whose overflow can reload others (ECX, EDX).
+    pub auto_counter_reload: bool,
     _events: bool,
     /// Subleaf 4: the capabilities of architectural PEBS.
     pub pebs_capabilities: bool,

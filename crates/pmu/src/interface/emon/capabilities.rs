@@ -7,7 +7,7 @@ use x86_defs::cpuid::{
     CORE_TYPE_CORE, IntelProcessor, Leaf1AEax, Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx,
     LeafAEdx, Signature, leaf,
 };
-use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
+use x86_defs::intel::perfmon::{GLOBAL_FIXED_SHIFT, GlobalCtrl, GlobalStatus};
 
 use super::Microarchitecture;
 use crate::core_type;
@@ -393,4 +393,20 @@ pub fn architectural_recorders(cpu: &impl Cpuid) -> Option<Recorders> {
     let counters = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 5);
     let general = (counters.eax.trailing_ones() & 0xFF) as u8;
     Some(Recorders { general: general.min(MAX_GENERAL), fixed: counters.ecx & 1 == 1 })
+}
+
+/// Returns the bits in the global registers of the counters that can reload each other, if the current processor has
+/// that (CPUID leaf 0x23, subleaf 2). Under a hypervisor there are none: it virtualizes what others use.
+///
+/// # IRQL
+/// Any.
+pub fn reloadable(cpu: &impl Cpuid) -> u64 {
+    let is_virtual = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).hypervisor();
+    let has_reload = |main: &CpuIdResult| Leaf23Eax::from_bits(main.eax).auto_counter_reload();
+    if is_virtual || !leaf_23(cpu).is_some_and(|main| has_reload(&main)) {
+        return 0;
+    }
+    let counters = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 2);
+    let both = |general: u32, fixed: u32| u64::from(general) | u64::from(fixed) << GLOBAL_FIXED_SHIFT;
+    both(counters.eax, counters.ebx) & both(counters.ecx, counters.edx)
 }
