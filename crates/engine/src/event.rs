@@ -1,6 +1,7 @@
 //! An event of a session, and how it is served.
 
 use pmu::extra::{AUXILIARY, Selector};
+use pmu::interval::IntervalRange;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Source};
 use protocol::{ALL_SOURCES, Event};
@@ -54,6 +55,8 @@ pub struct PlannedEvent {
     pub counters: Option<(u64, CounterSet)>,
     /// Of which overflows there are samples, if not of all.
     pub condition: Option<Condition>,
+    /// The event is counted for the condition of another one alone.
+    pub beside: bool,
 }
 
 /// Of which overflows of an event there are samples: of those with such a ratio of two counts in their window.
@@ -65,6 +68,24 @@ pub struct Condition {
     pub is_above: bool,
     /// The limit, and what it is divided by.
     pub limit: [u32; 2],
+}
+
+impl Condition {
+    /// Returns the other event of the ratio, and its count at which a window of `interval` events of the event with
+    /// this index cannot meet the condition any more: one that is not reached if and only if the condition is met.
+    /// `None` if it compares otherwise, or with too large a count.
+    pub fn reached(&self, own: u16, interval: u32) -> Option<(u16, u32)> {
+        let [over, under] = self.limit.map(u64::from);
+        let (other, over, under) = match (self.ratio, self.is_above) {
+            ([other, by], false) if by == own => (other, over, under),
+            ([by, other], true) if by == own => (other, under, over),
+            _ => return None,
+        };
+        // As large as an interval, so that none is lost between an overflow and its interrupt.
+        let count = u64::from(interval).checked_mul(over)?.checked_add(under.checked_sub(1)?)?.checked_div(under)?;
+        let count = u32::try_from(count).ok().filter(|count| IntervalRange::COUNTER.clamp(*count) == *count)?;
+        (other != own).then_some((other, count))
+    }
 }
 
 impl PlannedEvent {

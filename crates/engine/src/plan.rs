@@ -87,6 +87,7 @@ impl<M: Platform> Planner<'_, M> {
                 state: EventState::Running,
                 counters: None,
                 condition: conditions::requested(request, header, events.len())?,
+                beside: request.flags & event_flags::BESIDE != 0,
             })?;
         }
         self.check_conflict(for_threads, &planned, reply)?;
@@ -223,6 +224,7 @@ impl<M: Platform> Planner<'_, M> {
             Counted { wanted: Wanted { within, ..*wanted }, group: event.group, pinned: event.pinned }
         });
         let mut own = try_collect(own, width)?;
+        conditions::let_counters_decide(&session.events, &served, &mut own, hal.reloadable(processor));
         let multiplexed = session.round.is_some() && self.may_rotate_on(processor);
         let assigned = loop {
             let index = match (Placer { hal, processor, events: &mut own }).place(session.tag, multiplexed) {
@@ -230,6 +232,12 @@ impl<M: Platform> Planner<'_, M> {
                 Err(Unplaced::NoMemory(refusal)) => return Err(refusal),
                 Err(Unplaced::Event(index)) => index,
             };
+            // The handler decides on a condition before there is a refusal.
+            if own.iter().any(|counted| counted.wanted.state.reloaded()) {
+                own.iter_mut().zip(&wanted).for_each(|(counted, all)| counted.wanted = *all);
+                session.release_on(processor, hal);
+                continue;
+            }
             // A counter that does not count, and a mark on the count, before a refusal.
             if let (Some(counted), Some(all)) = (own.get_mut(index), wanted.get(index))
                 && counted.wanted.within != all.within

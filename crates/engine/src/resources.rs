@@ -98,7 +98,10 @@ impl Resources {
         }
         access_first(needs, force, context)?;
         let lost = |processor: &ProcessorIndex| {
-            !session.own_counters(*processor).without(context.hal.present_counters(*processor)).is_empty()
+            let own = session.own_counters(*processor);
+            let reloaded = context.hal.cpu_counters(*processor).counters(|state| state.reloaded()).and(own);
+            let gone = own.without(context.hal.present_counters(*processor));
+            !gone.or(reloaded.without(context.hal.reloadable(*processor))).is_empty()
         };
         if counted.iter().any(lost) {
             return Ok(Taken::CountersGone);

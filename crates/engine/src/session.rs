@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use pmu::first_access::Fault;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, ProcessorIndex};
-use protocol::modes;
+
 use protocol::{ALL_SOURCES, BRANCH_STORE, CountRecord, DETACHED, Event, MAX_GROUP, SessionEvent, TIMER, flags};
 use sample_ring::Slot;
 
@@ -351,9 +351,7 @@ impl Session {
                     full: numbers.full,
                     movement: count.movement(),
                     recorder: match place {
-                        Place::Counter(counter) if event.modes & modes::PRECISE != 0 => {
-                            hal.interface_of(*processor).recorder(counter) as u32
-                        }
+                        Place::Counter(counter) => hal.recorder(*processor, counter) as u32,
                         _ => 0,
                     },
                 });
@@ -460,7 +458,7 @@ impl Session {
             && let Some(producer) = rings.take_producer(current.index())
         {
             let counters = rings.counters(current.index());
-            self.set_conditions(current.index(), &producer);
+            self.set_conditions(current.index(), &producer, sampler.hal());
             // The event may be one of the other core type.
             let intervals =
                 self.running(current.index(), EventFilter::ALL).filter_map(|(event, place, _)| match place {

@@ -15,6 +15,7 @@ mod interrupts;
 mod ledger;
 mod life;
 mod refusals;
+mod reload;
 mod scene;
 mod sharing;
 mod storms;

@@ -51,8 +51,12 @@ pub mod event_flags {
     pub const BELOW: u32 = 4;
     /// As [`BELOW`], for a ratio above the limit. A ratio without an event to divide by is above every limit.
     pub const ABOVE: u32 = 8;
+    /// The event is counted for the condition of another one alone, so that nobody wants its count. A processor whose
+    /// counters can reload each other may decide on the condition with its counter; its count is then of the last
+    /// window, and that of the sampled event of the windows that met the condition.
+    pub const BESIDE: u32 = 16;
     /// All defined bits.
-    pub const ALL: u32 = PINNED | COUNTED | BELOW | ABOVE;
+    pub const ALL: u32 = PINNED | COUNTED | BELOW | ABOVE | BESIDE;
 }
 
 /// Operations of an [`AreaRequest`](crate::AreaRequest), and bits of [`AreaRecord::flags`](crate::AreaRecord::flags).

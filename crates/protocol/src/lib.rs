@@ -41,7 +41,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 17;
+pub const PROTOCOL_VERSION: u32 = 18;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

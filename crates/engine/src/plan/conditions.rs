@@ -1,10 +1,13 @@
 //! The checks of the conditions of events.
 
+use pmu::state::CounterSet;
 use pmu::{ProcessorIndex, Source};
 use protocol::{BRANCHES, ErrorCode, EventRequest, StartHeader, event_flags, flags, modes};
 
 use crate::event::{Condition, EventFilter, PlannedEvent};
+use crate::plan::served::Served;
 use crate::reply::{Refusal, invalid};
+use crate::rounds::Counted;
 use crate::sampler::{Hal, MAX_CONDITIONS};
 use crate::session::{Count, Place, Session};
 
@@ -28,6 +31,44 @@ pub(super) fn requested(
         return Err(invalid(ErrorCode::BadCondition, 0).source(event.source));
     }
     Ok(Some(Condition { ratio, is_above, limit }))
+}
+
+/// Lets the counters of a processor decide on the condition of its sampled event, if there is one alone, they can
+/// [reload](pmu::state::CounterState::reloaded) each other, and a condition that its own event is compared in is all
+/// that the other one is counted for. `own` has an entry for each event with a counter of its own.
+#[inline(never)] // for the stack of its caller
+pub(super) fn let_counters_decide(
+    events: &[PlannedEvent],
+    served: &[Served],
+    own: &mut [Counted],
+    reloadable: CounterSet,
+) {
+    let position = |index: usize| {
+        let before = served.get(..index)?.iter().filter(|served| served.own().is_some()).count();
+        served.get(index)?.own().map(|wanted| (before, wanted.state))
+    };
+    let is_here = |(_, (event, served)): &(usize, (&PlannedEvent, &Served))| {
+        event.sampled && !matches!(served, Served::Elsewhere)
+    };
+    let mut sampled = events.iter().zip(served).enumerate().filter(is_here);
+    let (Some((index, (event, Served::Own { frequency: 0, .. }))), None) = (sampled.next(), sampled.next()) else {
+        return;
+    };
+    let pair = || {
+        let (first, state) = position(index)?;
+        let (other, count) = event.condition?.reached(u16::try_from(index).ok()?, state.interval())?;
+        let (second, _) =
+            position(other.into()).filter(|_| events.get(usize::from(other)).is_some_and(|one| one.beside))?;
+        Some((first, second, count))
+    };
+    let Some((first, second, count)) = pair().filter(|_| !reloadable.is_empty()) else { return };
+    if let Ok([sampled, silent]) = own.get_disjoint_mut([first, second]) {
+        for Counted { wanted, .. } in [&mut *sampled, &mut *silent] {
+            wanted.within = wanted.within.and(reloadable);
+            wanted.state = wanted.state.with_reloaded(true);
+        }
+        silent.wanted.state = silent.wanted.state.with_interval(count).with_silent(true);
+    }
 }
 
 /// Checks that an interrupt of the processor that was added last can read the events of each condition.

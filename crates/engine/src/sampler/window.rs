@@ -145,6 +145,32 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Counters that reload each other decide as the handler does.
+        #[test]
+        fn the_count_that_is_not_reached_is_that_of_the_windows_that_meet_the_condition(
+            interval in 4_096..=0x7FFF_FFFF_u32,
+            limit in [1..=100_000_u32, 1..=100_000_u32],
+            other: u32,
+            is_above: bool,
+        ) {
+            let ratio = if is_above { [0, 1] } else { [1, 0] };
+            let condition = Condition { ratio, is_above, limit };
+            let exact = num_of(interval) * num_of(limit[usize::from(is_above)]) / num_of(limit[usize::from(!is_above)]);
+            let Some((index, reached)) = condition.reached(0, interval) else {
+                prop_assert!(!(4_096..0x7FFF_FFFF).contains(&exact), "{}", exact);
+                return Ok(());
+            };
+            prop_assert_eq!(index, 1);
+            for count in [0, reached - 1, reached, reached + 1, other] {
+                let counted = if is_above { [interval.into(), count.into()] } else { [count.into(), interval.into()] };
+                let window = Window::default();
+                window.set(5, condition, [3, 7]);
+                prop_assert_eq!(window.is_met(counted), count < reached, "{}", count);
+            }
+        }
+    }
+
     fn num_of(number: impl Into<u128>) -> u128 {
         number.into()
     }

@@ -4,15 +4,17 @@ use pmu::ProcessorIndex;
 
 use super::{Place, Session};
 use crate::event::{Condition, EventFilter, PlannedEvent};
-use crate::sampler::SampleProducer;
+use crate::sampler::{Hal, SampleProducer};
 
 impl Session {
-    /// Sets the conditions of the events that are sampled by counters of a processor.
+    /// Sets the conditions of the events that are sampled by counters of a processor, except those on which the
+    /// counters themselves decide.
     #[inline(never)] // for the stack of its caller
-    pub(super) fn set_conditions(&self, processor: ProcessorIndex, producer: &SampleProducer) {
+    pub(super) fn set_conditions(&self, processor: ProcessorIndex, producer: &SampleProducer, hal: &Hal) {
         for (event, place, _) in self.on(processor) {
             if let (Some(condition), Place::Counter(counter)) = (event.condition, place)
                 && let Some(ratio) = self.ratio_counters(processor, condition)
+                && !hal.cpu_counters(processor).get(counter).reloaded()
             {
                 producer.side().set_condition(counter, condition, ratio);
             }
