@@ -179,7 +179,7 @@ pub struct SourceAggregate {
     pub rest: OmittedRows,
 }
 
-/// A kind of counter that made precise records.
+/// A kind of counter that made precise records, or decided on the condition of samples.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RecorderFields {
@@ -189,7 +189,7 @@ pub struct RecorderFields {
     pub processors: u64,
 }
 
-/// Kind of a counter that records precisely.
+/// Kind of a counter that records precisely, or decides on samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -200,6 +200,9 @@ pub enum RecorderName {
     GeneralDistributed,
     /// Fixed counter 0, with precise distribution.
     FixedDistributed,
+    /// One that another counter reloads, which decides on the condition of its samples. The windows that do not meet it
+    /// are not counted.
+    Reloaded,
 }
 
 impl RecorderName {
@@ -209,11 +212,12 @@ impl RecorderName {
             Recorder::General => Self::General,
             Recorder::Distributed => Self::GeneralDistributed,
             Recorder::Fixed => Self::FixedDistributed,
+            Recorder::Reloaded => Self::Reloaded,
         })
     }
 }
 
-/// Returns the kinds of counters that made the precise records of a source, the best first.
+/// Returns the kinds of counters that made the precise records of a source or decided on its samples, the best first.
 fn recorders(contents: &Contents, sampled: SampledSource) -> Vec<RecorderFields> {
     let counts = contents.summary.iter().flat_map(|summary| &summary.counts);
     let of_source = counts.filter(|count| {
@@ -251,7 +255,7 @@ pub struct ConditionSummary {
     pub text: String,
     /// Number of windows that met it; unknown if the recording is incomplete.
     pub met: Option<u64>,
-    /// Number of those that did not meet it.
+    /// Number of those that did not meet it; unknown as well if counters decided.
     pub unmet: Option<u64>,
 }
 
@@ -262,7 +266,9 @@ impl ConditionSummary {
             let summary = contents.summary.as_ref()?;
             Some(counts_of(contents, summary, sampled).map(number).fold(0, u64::saturating_add))
         };
-        Some(Self { text, met: sum(|count| count.samples), unmet: sum(|count| count.unmet) })
+        let by_counters = recorders(contents, sampled).iter().any(|one| one.counter == RecorderName::Reloaded);
+        let unmet = sum(|count| count.unmet).filter(|_| !by_counters);
+        Some(Self { text, met: sum(|count| count.samples), unmet })
     }
 }
 

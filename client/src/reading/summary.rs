@@ -71,12 +71,13 @@ fn skid(source: &SourceAggregate) -> Option<&'static str> {
     }
 }
 
-/// Says which kind of counter made the records, and on how many processors if there are several kinds.
+/// Says which kind of counter made the records or chose the windows, and on how many processors if there are several kinds.
 fn recorded_by(RecorderFields { counter, processors }: &RecorderFields, is_one_of_several: bool) -> String {
     let how = match counter {
         RecorderName::General => "recorded by general counters, one event after each overflow",
         RecorderName::GeneralDistributed => "recorded by general counters with precise distribution",
         RecorderName::FixedDistributed => "recorded by fixed counter 0, with precise distribution",
+        RecorderName::Reloaded => "chosen by counters that reload each other, without interrupts for others",
     };
     if is_one_of_several { format!("{how} (on {})", counted(*processors, "CPU")) } else { how.to_owned() }
 }

@@ -166,8 +166,12 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
         outcome.wakeup_rate(),
     ))?;
     if let Some(condition) = &args.when {
-        let (met, windows) = (grouped(record_counts.samples), grouped(outcome.windows()));
-        context.warn(&format!("[ {met} of {windows} windows met {} ]", condition.text()))?;
+        let (met, windows, text) = (grouped(record_counts.samples), grouped(outcome.windows()), condition.text());
+        context.warn(&if outcome.counters_chose() {
+            format!("[ {met} windows met {text}; counters chose them, and tell of no others ]")
+        } else {
+            format!("[ {met} of {windows} windows met {text} ]")
+        })?;
     }
     if let Some(trace) = &outcome.trace {
         for line in call_stacks::summary(trace) {

@@ -86,7 +86,8 @@ pub fn add_condition(
             let [one] = found.as_slice() else {
                 return Err(UndecidedError::CoreTypes { event: name_of_it.clone(), sampled: name()? }.into());
             };
-            let one = EventRequest { event: one.event, modes: event.modes, ..EventRequest::EMPTY };
+            let flags = event_flags::BESIDE;
+            let one = EventRequest { event: one.event, modes: event.modes, flags, ..EventRequest::EMPTY };
             let is_it = |other: &EventRequest| {
                 let any_counter = |event: Event| Event { counters: 0, ..event };
                 (any_counter(other.event), other.modes) == (any_counter(one.event), one.modes)

@@ -105,6 +105,12 @@ impl Outcome {
         unmet.fold(self.record_counts.samples, u64::saturating_add)
     }
 
+    /// Returns whether counters of a processor chose the windows, so that [`windows`](Self::windows) lacks its others.
+    #[must_use]
+    pub fn counters_chose(&self) -> bool {
+        self.summary.counts.iter().any(|count| count.recorder == pmu::Recorder::Reloaded as u32)
+    }
+
     /// Says, after the number of lost samples, how many of them found a ring full; nothing if none was lost.
     #[must_use]
     pub fn because_full(&self) -> String {

@@ -176,9 +176,22 @@ fn when_gives_each_event_the_condition_and_counts_the_ratio_in_its_modes_beside_
     // The cycles of perf are those of an event, and not of the source.
     let sampled = [below([2, 0], event(CYCLES, 1, 1_000_000)), below([3, 4], event(6, 3, 100_000))];
     let beside = [event(2, 1, 0), event(2, 3, 0), event(CYCLES, 3, 0)];
+    let beside = beside.map(|event| EventRequest { flags: event_flags::BESIDE, ..event });
     assert_eq!(bench.start().1, [&sampled[..], &beside].concat());
     assert_eq!(bench.recording().session().condition.as_deref(), Some("IPC<0.5"));
     assert!(ran.err.lines().any(|line| line == "[ 1 of 999 windows met IPC<0.5 ]"), "{}", ran.err);
+}
+
+#[test]
+fn windows_that_counters_chose_are_told_without_the_others() {
+    let bench = Bench::new(&[&[sample(12, 1)]]);
+    for count in &mut *bench.system.driver.counts.borrow_mut() {
+        count.samples = u64::from(count.processor == 0);
+        count.recorder = pmu::Recorder::Reloaded as u32;
+    }
+    let ran = bench.record_command("-e cycles@1M --when IPC<0.5");
+    let line = "[ 1 windows met IPC<0.5; counters chose them, and tell of no others ]";
+    assert!(ran.err.lines().any(|one| one == line), "{}", ran.err);
 }
 
 #[test]
