@@ -35,7 +35,14 @@ pub struct GeneralProtection;
 ///
 /// # IRQL
 /// Below DISPATCH_LEVEL.
-pub trait GuardedCpu: Cpuid {
+pub trait GuardedCpu {
+    /// What executes CPUID, which does not fault: the type that others use for it too, so that what reads CPUID is
+    /// compiled once.
+    type Identity: Cpuid;
+
+    /// Returns that of the processor.
+    fn identity(&self) -> &Self::Identity;
+
     /// Reads a register.
     ///
     /// # Errors
@@ -205,8 +212,8 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
 
     /// Returns CPUID of the current processor.
     #[must_use]
-    pub const fn cpuid(&self) -> &'a C {
-        self.cpu
+    pub fn cpuid(&self) -> &'a C::Identity {
+        self.cpu.identity()
     }
 
     /// [`Phase::Write`] executes the [known loop](known_loop).

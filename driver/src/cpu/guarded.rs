@@ -8,13 +8,11 @@
 //! threads only.
 
 use core::arch::global_asm;
-use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-use interrupt_path::{current_processor, known_loop};
+use interrupt_path::{Processor, current_processor, known_loop};
 use pmu::first_access::GeneralProtection;
-use pmu::{Cpuid, GuardedCpu, Msr, ProcessorIndex};
-use raw_cpuid::CpuIdResult;
+use pmu::{GuardedCpu, Msr, ProcessorIndex};
 use wdk_sys::NTSTATUS;
 
 use crate::nt::processors::Pinned;
@@ -79,7 +77,7 @@ unsafe extern "C" {
 ///
 /// Only [`on_processor`] makes the value, which is not `Send`.
 #[derive(Debug)]
-pub struct PinnedProcessor(PhantomData<*const ()>);
+pub struct PinnedProcessor(Processor);
 
 /// Runs `work` on a processor, to which the thread is pinned meanwhile.
 ///
@@ -93,16 +91,17 @@ pub fn on_processor<T>(processor: ProcessorIndex, work: impl FnOnce(&PinnedProce
     if current_processor() != processor {
         return Err(STATUS_UNSUCCESSFUL);
     }
-    Ok(work(&PinnedProcessor(PhantomData)))
-}
-
-impl Cpuid for PinnedProcessor {
-    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
-        raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf)
-    }
+    // SAFETY: the thread is pinned until the function returns
+    Ok(work(&PinnedProcessor(unsafe { Processor::current() })))
 }
 
 impl GuardedCpu for PinnedProcessor {
+    type Identity = Processor;
+
+    fn identity(&self) -> &Processor {
+        &self.0
+    }
+
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, GeneralProtection> {
         let mut value = MaybeUninit::uninit();
         // SAFETY: reading a register has no effect on memory, a fault is handled, and the pointer is valid

@@ -112,6 +112,12 @@ pub struct Plain {
 }
 
 impl GuardedCpu for PlainCpu {
+    type Identity = Self;
+
+    fn identity(&self) -> &Self {
+        self
+    }
+
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, GeneralProtection> {
         Ok(self.rdmsr(msr))
     }

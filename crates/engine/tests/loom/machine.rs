@@ -125,6 +125,12 @@ impl Cpu for MemoryCpu {
 }
 
 impl GuardedCpu for MemoryCpu {
+    type Identity = Self;
+
+    fn identity(&self) -> &Self {
+        self
+    }
+
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, GeneralProtection> {
         Ok(self.rdmsr(msr))
     }

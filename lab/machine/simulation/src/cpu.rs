@@ -428,6 +428,12 @@ impl Cpuid for ModelCpu {
 }
 
 impl GuardedCpu for ModelCpu {
+    type Identity = Self;
+
+    fn identity(&self) -> &Self {
+        self
+    }
+
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdmsr {:#x}", msr.address()));
         let outcome = self.attempted("try_rdmsr", |model| model.rdmsr(msr.address()));
