@@ -204,6 +204,10 @@ impl<M: Platform> Planner<'_, M> {
             }
             served.try_push(one)?;
         }
+        let reloadable = hal.reloadable(processor);
+        if !reloadable.is_empty() {
+            conditions::let_counters_decide(&session.events, &mut served);
+        }
         let mut wanted = try_collect(served.iter().filter_map(Served::own), width)?;
         if let Err(taken) = hal.choose_extra_registers(processor, &mut wanted) {
             return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
@@ -221,10 +225,10 @@ impl<M: Platform> Planner<'_, M> {
             wanted.within = wanted.within.and(counters);
             let steady = wanted.within.without(unsteady);
             let within = if steady.is_empty() { wanted.within } else { steady };
+            let within = if wanted.state.reloaded() { within.and(reloadable) } else { within };
             Counted { wanted: Wanted { within, ..*wanted }, group: event.group, pinned: event.pinned }
         });
         let mut own = try_collect(own, width)?;
-        conditions::let_counters_decide(&session.events, &served, &mut own, hal.reloadable(processor));
         let multiplexed = session.round.is_some() && self.may_rotate_on(processor);
         let assigned = loop {
             let index = match (Placer { hal, processor, events: &mut own }).place(session.tag, multiplexed) {
@@ -234,7 +238,9 @@ impl<M: Platform> Planner<'_, M> {
             };
             // The handler decides on a condition before there is a refusal.
             if own.iter().any(|counted| counted.wanted.state.reloaded()) {
-                own.iter_mut().zip(&wanted).for_each(|(counted, all)| counted.wanted = *all);
+                for (counted, Wanted { state, within }) in own.iter_mut().zip(&wanted) {
+                    counted.wanted = Wanted { state: state.alone(), within: *within };
+                }
                 session.release_on(processor, hal);
                 continue;
             }

@@ -98,10 +98,7 @@ impl Resources {
         }
         access_first(needs, force, context)?;
         let lost = |processor: &ProcessorIndex| {
-            let own = session.own_counters(*processor);
-            let reloaded = context.hal.cpu_counters(*processor).counters(|state| state.reloaded()).and(own);
-            let gone = own.without(context.hal.present_counters(*processor));
-            !gone.or(reloaded.without(context.hal.reloadable(*processor))).is_empty()
+            !session.own_counters(*processor).without(context.hal.present_counters(*processor)).is_empty()
         };
         if counted.iter().any(lost) {
             return Ok(Taken::CountersGone);

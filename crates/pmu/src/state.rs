@@ -92,6 +92,13 @@ impl CounterState {
         Self::FREE.owned_by(owner)
     }
 
+    /// Returns the state of a counter that no other one reloads. One that was silent has no interval.
+    #[must_use]
+    pub const fn alone(self) -> Self {
+        let interval = if self.silent() { 0 } else { self.interval() };
+        self.with_reloaded(false).with_silent(false).with_interval(interval)
+    }
+
     /// Returns whether the counter is free.
     #[must_use]
     pub const fn is_free(self) -> bool {

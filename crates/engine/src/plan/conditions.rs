@@ -1,13 +1,11 @@
 //! The checks of the conditions of events.
 
-use pmu::state::CounterSet;
 use pmu::{ProcessorIndex, Source};
 use protocol::{BRANCHES, ErrorCode, EventRequest, StartHeader, event_flags, flags, modes};
 
 use crate::event::{Condition, EventFilter, PlannedEvent};
 use crate::plan::served::Served;
 use crate::reply::{Refusal, invalid};
-use crate::rounds::Counted;
 use crate::sampler::{Hal, MAX_CONDITIONS};
 use crate::session::{Count, Place, Session};
 
@@ -33,41 +31,22 @@ pub(super) fn requested(
     Ok(Some(Condition { ratio, is_above, limit }))
 }
 
-/// Lets the counters of a processor decide on the condition of its sampled event, if there is one alone, they can
-/// [reload](pmu::state::CounterState::reloaded) each other, and a condition that its own event is compared in is all
-/// that the other one is counted for. `own` has an entry for each event with a counter of its own.
+/// Lets the counters of a processor decide on the condition of its sampled event, by [reloading each
+/// other](pmu::state::CounterState::reloaded), if there is one such event alone, it is one of the two that are compared, and the
+/// other is counted for nothing else.
 #[inline(never)] // for the stack of its caller
-pub(super) fn let_counters_decide(
-    events: &[PlannedEvent],
-    served: &[Served],
-    own: &mut [Counted],
-    reloadable: CounterSet,
-) {
-    let position = |index: usize| {
-        let before = served.get(..index)?.iter().filter(|served| served.own().is_some()).count();
-        served.get(index)?.own().map(|wanted| (before, wanted.state))
-    };
-    let is_here = |(_, (event, served)): &(usize, (&PlannedEvent, &Served))| {
-        event.sampled && !matches!(served, Served::Elsewhere)
-    };
-    let mut sampled = events.iter().zip(served).enumerate().filter(is_here);
-    let (Some((index, (event, Served::Own { frequency: 0, .. }))), None) = (sampled.next(), sampled.next()) else {
-        return;
-    };
-    let pair = || {
-        let (first, state) = position(index)?;
-        let (other, count) = event.condition?.reached(u16::try_from(index).ok()?, state.interval())?;
-        let (second, _) =
-            position(other.into()).filter(|_| events.get(usize::from(other)).is_some_and(|one| one.beside))?;
-        Some((first, second, count))
-    };
-    let Some((first, second, count)) = pair().filter(|_| !reloadable.is_empty()) else { return };
-    if let Ok([sampled, silent]) = own.get_disjoint_mut([first, second]) {
-        for Counted { wanted, .. } in [&mut *sampled, &mut *silent] {
-            wanted.within = wanted.within.and(reloadable);
-            wanted.state = wanted.state.with_reloaded(true);
-        }
-        silent.wanted.state = silent.wanted.state.with_interval(count).with_silent(true);
+pub(super) fn let_counters_decide(events: &[PlannedEvent], served: &mut [Served]) {
+    let is_here =
+        |(_, (event, served)): &(u16, (&PlannedEvent, &Served))| event.sampled && !matches!(served, Served::Elsewhere);
+    let mut sampled = (0..).zip(events.iter().zip(&*served)).filter(is_here);
+    if let (Some((index, (event, Served::Own { wanted, frequency: 0, .. }))), None) = (sampled.next(), sampled.next())
+        && let Some((other, count)) = event.condition.and_then(|one| one.reached(index, wanted.state.interval()))
+        && events.get(usize::from(other)).is_some_and(|event| event.beside)
+        && let Ok([Served::Own { wanted, .. }, Served::Own { wanted: beside, .. }]) =
+            served.get_disjoint_mut([index, other].map(usize::from))
+    {
+        wanted.state = wanted.state.with_reloaded(true);
+        beside.state = beside.state.with_reloaded(true).with_silent(true).with_interval(count);
     }
 }
 

@@ -146,10 +146,11 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Returns the counters of a processor that work, as far as its first accesses have shown it.
+    /// Returns the counters of a processor that work as they are set up, as far as its first accesses have shown it.
     #[must_use]
     pub fn present_counters(&self, processor: ProcessorIndex) -> CounterSet {
-        self.interface_of(processor).present()
+        let reloaded = self.cpu_counters(processor).counters(|state| state.reloaded());
+        self.interface_of(processor).present().without(reloaded.without(self.reloadable(processor)))
     }
 
     /// Returns whether the counts of a processor include System Management Mode; `None` if only the first accesses can

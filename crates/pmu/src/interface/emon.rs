@@ -401,7 +401,7 @@ impl ProfileInterface for Emon {
         for counter in fixed.iter() {
             self.start(cpu, cpu_counters, counter);
         }
-        self.begin_reloads(cpu, cpu_counters, counters);
+        self.set_reloads(cpu, cpu_counters, counters, true);
         let unit_starts = self.start_unit(cpu, cpu_counters, counters);
         if unit_starts || !fixed.is_empty() {
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.capabilities, cpu_counters, all));
@@ -415,7 +415,7 @@ impl ProfileInterface for Emon {
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         if self.has_global_control() {
             self.let_count(cpu, cpu_counters, cpu_counters.active.all.without(counters));
-            self.end_reloads(cpu, cpu_counters, counters);
+            self.set_reloads(cpu, cpu_counters, counters, false);
         } else {
             self.bank().clear_selects(cpu, counters);
         }

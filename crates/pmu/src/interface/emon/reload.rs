@@ -10,8 +10,7 @@ use x86_defs::intel::auto_counter_reload::{IA32_PMC_FX0_CFG_B, IA32_PMC_GP0_CFG_
 use super::{Emon, capabilities};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::interface::ProfileInterface;
-use crate::state::{CounterSet, CounterState, CpuCounters};
+use crate::state::{CounterSet, CpuCounters};
 
 /// Returns the register of a counter, of which those of general counter 0 and of fixed counter 0 have these addresses.
 pub(crate) const fn config(first: [u32; 2], counter: u8, first_fixed: u8) -> Msr {
@@ -49,7 +48,7 @@ impl Emon {
         // What is there stays: another program uses it.
         let takes = |register: Msr, value: u64| {
             first.trying(register, |found| match found {
-                0 => first.demand(register, value).and_then(|()| first.demand(register, 0)).map(|()| true),
+                0 => first.demand(register, value).map(|()| true),
                 _ => Ok(false),
             })
         };
@@ -61,34 +60,21 @@ impl Emon {
         if all { counters } else { CounterSet::NONE }
     }
 
-    /// Lets those of `counters` reload each other that do: two writes each. They stand still.
+    /// Lets those of `counters` reload each other that do, from now on or no longer: two writes each. They stand still.
     #[inline(never)] // for the stack of its callers
-    pub(super) fn begin_reloads(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        for counter in counters.iter() {
+    pub(super) fn set_reloads(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet, on: bool) {
+        for counter in cpu_counters.counters(|state| state.reloaded()).and(counters).iter() {
             let state = cpu_counters.get(counter);
-            if state.reloaded() {
-                let of_owner = |other: CounterState| other.reloaded() && other.owner() == state.owner();
-                let both = cpu_counters.counters(of_owner);
-                let causing = if state.silent() { both } else { both.without(CounterSet::NONE.with(counter)) };
-                let reload = (state.initial_count(self.width_of(counter)) & 0xFFFF_FFFF) as u32;
-                self.write_configs(cpu, counter, causing, CounterConfig::new().with_reload(reload));
+            let (mut causing, mut config) = (CounterSet::NONE, CounterConfig::new());
+            if on {
+                let both = cpu_counters.counters(|other| other.reloaded() && other.owner() == state.owner());
+                let itself = if state.silent() { CounterSet::NONE } else { CounterSet::NONE.with(counter) };
+                causing = both.without(itself);
+                config = config.with_reload(state.interval().wrapping_neg());
             }
+            let [causes, loaded] = self.configs(counter);
+            cpu.wrmsr(loaded, config.into_bits());
+            cpu.wrmsr(causes, self.bits(causing));
         }
-    }
-
-    /// Lets those of `counters` reload each other no longer that did: two writes each.
-    #[inline(never)] // for the stack of its callers
-    pub(super) fn end_reloads(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        for counter in counters.iter() {
-            if cpu_counters.get(counter).reloaded() {
-                self.write_configs(cpu, counter, CounterSet::NONE, CounterConfig::new());
-            }
-        }
-    }
-
-    fn write_configs(self, cpu: &impl Cpu, counter: u8, causing: CounterSet, config: CounterConfig) {
-        let [causes, loaded] = self.configs(counter);
-        cpu.wrmsr(loaded, config.into_bits());
-        cpu.wrmsr(causes, self.bits(causing));
     }
 }
