@@ -357,3 +357,30 @@ fn each_of_the_two_counters_is_loaded_by_the_other_and_the_silent_one_by_itself(
     assert_eq!(written, [(0x190A, 1 << 32), (0x190B, whole), (0x1982, 1 << 32 | 1 << 2), (0x1983, half)]);
     stopped(client, &mut engine, session, None);
 }
+
+#[test]
+fn on_a_hybrid_the_counters_of_one_core_type_decide_and_the_handler_on_the_other() {
+    let machine = SimMachine::named("lunar-lake-288v", 2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, 64, on(&[]), &[BELOW, beside(OTHER)]);
+    for processor in [0, 1] {
+        let other = encoding(&machine, processor, OTHER);
+        let mut interrupts = 0;
+        for percent in [GOOD, BAD, BAD, BAD].into_iter().flat_map(|percent| [percent; STEPS as usize]) {
+            machine.run(processor, Mode::User, &|one| {
+                if (one.event, one.umask) == other { STEP * percent / 100 } else { STEP }
+            });
+            interrupts += machine.deliver(&engine, processor, &interrupted(processor)).0;
+        }
+        assert_eq!(interrupts, [4, 2][processor as usize]);
+    }
+    let counts = stopped(client, &mut engine, session, None);
+    let sampled: Vec<_> = counts
+        .iter()
+        .filter(|count| count.index == 0)
+        .map(|count| (recorder(count), count.samples, count.unmet))
+        .collect();
+    assert_eq!(sampled, [(Some(Recorder::None), 3, 1), (Some(Recorder::Reloaded), 2, 0)]);
+    assert!(is_left_clean(&machine) && is_clear(&machine));
+}

@@ -5,6 +5,7 @@ use crate::current_cpu::ProcessorIndex;
 use crate::debug_store;
 use crate::extra::Selector;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu, Reading};
+use crate::interface::Interface;
 use crate::lvt_pmi;
 
 impl<E> Hal<E> {
@@ -24,7 +25,9 @@ impl<E> Hal<E> {
         // A local APIC that is disabled hides no other register.
         let _ = lvt_pmi::access_first(first);
         let Some(pmu) = self.pmu(processor).filter(|_| self.boot.is_enumerated) else { return Ok(()) };
-        self.whole_interface_with(pmu).access_first(first)?;
+        if let Interface::Emon(emon) = self.whole_interface_with(pmu).access_first(first)? {
+            emon.access_reloads(first);
+        }
         for selector in Selector::ALL {
             self.access_extra(processor, selector, first)?;
         }

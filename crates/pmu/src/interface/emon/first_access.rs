@@ -34,13 +34,14 @@ impl Emon {
         }
         let accessed = first.trying(IA32_PERF_GLOBAL_CTRL, |found| {
             first.write(IA32_PERF_GLOBAL_CTRL, found & !self.capabilities.own())?;
-            examined.without(examined.hidden(first.cpuid())).access_bank(first)?;
-            let answering = examined.access_hidden(first);
+            let hidden = examined.hidden(first.cpuid());
+            examined.without(hidden).access_bank(first)?;
+            let answering = examined.access_hidden(first, hidden);
             let accessed = answering.access_fixed(first, has_metrics)?;
             first.read(IA32_PERF_GLOBAL_STATUS)?;
             let accessed = accessed.access_reset(first)?;
             let others = found & !self.capabilities.own();
-            Ok(accessed.access_control(first, others, has_metrics).prove_hidden(first, others, hides_metrics))
+            Ok(accessed.access_control(first, others, has_metrics).prove_hidden(first, others, hidden, hides_metrics))
         })?;
         // The reset of the errata runs on every general counter, and without it counters count half.
         let cannot_reset = self.capabilities.needs_reset() && accessed.general() != self.general();

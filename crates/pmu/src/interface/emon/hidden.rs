@@ -48,22 +48,21 @@ impl Emon {
         Self { capabilities: self.capabilities.without(self.bits(counters)) }
     }
 
-    /// Returns the interface without the hidden general counters that fail a trial.
-    fn keeping(self, cpu: &impl Cpuid, passes: impl Fn(u8) -> Result<bool, Fault>) -> Self {
-        let failed = self.hidden(cpu).iter().filter(|counter| !passes(*counter).unwrap_or(false)).collect();
-        self.without(failed)
+    /// Returns the interface without those of these counters that fail a trial.
+    fn keeping(self, counters: CounterSet, passes: impl Fn(u8) -> Result<bool, Fault>) -> Self {
+        self.without(counters.iter().filter(|counter| !passes(*counter).unwrap_or(false)).collect())
     }
 
-    /// Accesses the registers of the hidden general counters for the first time. Returns the interface without those
+    /// Accesses the registers of the `hidden` general counters for the first time. Returns the interface without those
     /// that do not answer.
-    pub(super) fn access_hidden(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Self {
-        self.keeping(first.cpuid(), |counter| {
+    pub(super) fn access_hidden(self, first: &FirstAccess<'_, impl GuardedCpu>, hidden: CounterSet) -> Self {
+        self.keeping(hidden, |counter| {
             let all = CounterSet::NONE.with(counter);
             Bank { all, ..self.bank() }.access_first(first, all).map(|()| true)
         })
     }
 
-    /// Lets the hidden counters count the known loop in [`Phase::Write`](crate::first_access::Phase), each with its
+    /// Lets the `hidden` counters count the known loop in [`Phase::Write`](crate::first_access::Phase), each with its
     /// bits of IA32_PERF_GLOBAL_CTRL beside `others`. The caller restores that register, in which the counters of the
     /// interface are off. Returns the interface without the counters that fail, among them fixed counter 3 if it [is
     /// hidden](hides_metrics).
@@ -71,9 +70,11 @@ impl Emon {
         self,
         first: &FirstAccess<'_, impl GuardedCpu>,
         others: u64,
+        hidden: CounterSet,
         hides_metrics: bool,
     ) -> Self {
-        let Self { capabilities } = self.keeping(first.cpuid(), |counter| self.counts_loop(first, counter, others));
+        let hidden = hidden.and(self.general());
+        let Self { capabilities } = self.keeping(hidden, |counter| self.counts_loop(first, counter, others));
         let loses_slots = hides_metrics && capabilities.slots() && !unit_counts_loop(first, others).unwrap_or(false);
         Self { capabilities: capabilities.with_slots(capabilities.slots() && !loses_slots) }
     }

@@ -54,10 +54,11 @@ impl Emon {
         };
         let takes_all = |counter: u8| -> Result<bool, Fault> {
             let [causing, loaded] = self.configs(counter);
-            Ok(takes(causing, causes)? && takes(loaded, loads)?)
+            Ok(takes(causing, causes)? & takes(loaded, loads)?)
         };
-        let all = counters.iter().all(|counter| takes_all(counter).unwrap_or(false));
-        if all { counters } else { CounterSet::NONE }
+        // Each is read, whatever the others answer.
+        let answering: CounterSet = counters.iter().filter(|counter| takes_all(*counter).unwrap_or(false)).collect();
+        if answering == counters { counters } else { CounterSet::NONE }
     }
 
     /// Lets those of `counters` reload each other that do, from now on or no longer: two writes each. They stand still.
