@@ -14,8 +14,9 @@ use crate::own_hal::{COMMAND, SESSIONS, ledger, script};
 
 const INTERVALS: &str = "lab/intervals.txt";
 const RECORDING: &str = "C:\\hal.rec";
-const EVENTS: [&str; 2] = ["-e", "TotalIssues@100k,TotalCycles@200k"];
-const SOURCES: [u32; 2] = [2, 0x13];
+const EVENTS: [&str; 2] = ["-e", "TotalIssues@100k,TotalCycles@200k,cpu/event=0xc2,umask=1/@300k"];
+/// Their sources; the third one is added.
+const SOURCES: [u32; 3] = [2, 0x13, 0x200];
 
 fn record(lab: &Lab, script: &TraceScript, options: &[&str]) -> ProgramOutput {
     lab.traced_client(script, &[&["record", "-o", RECORDING], options, &COMMAND].concat()).unwrap()
@@ -108,6 +109,7 @@ fn what_is_lost_or_changed_or_never_sampled_is_told() {
         "changed the interval of TotalIssues from 100000 to 200000",
         "TotalIssues was never sampled on CPU 1",
         "TotalCycles was never sampled on CPU 1",
+        "umask=0x01/ was never sampled on CPU 1",
     ] {
         assert!(ran.err.contains(told), "{told}: {}", ran.err);
     }

@@ -17,6 +17,9 @@ use crate::trace::{Meaning, TraceSink, interpret};
 
 const SOURCES: [(u32, u32); 2] = [(2, 20_000), (19, 50_000)];
 
+/// What the number of a requested event is more than that of its source in the HAL.
+const EVENT: u64 = 1 << 40;
+
 /// A session over 250 ms of the model.
 struct Run {
     samples: Samples,
@@ -28,8 +31,9 @@ struct Run {
 fn run(script: &HalScript, disorder: Disorder, with_stacks: bool, room: usize) -> Run {
     let mut model = SwitchModel::sampling(script, SOURCES.to_vec(), with_stacks, 1_000);
     let mut delivery = Delivery::new(disorder);
-    let mut samples = Samples::new(&SOURCES, WINDOW, room);
-    let requested = SOURCES.map(|(source, _)| Event::of(source.into())).to_vec();
+    let sources = SOURCES.map(|(source, interval)| (source, EVENT + u64::from(source), interval));
+    let mut samples = Samples::new(&sources, WINDOW, room);
+    let requested = sources.map(|(_, event, _)| Event::of(event)).to_vec();
     let joiner = Arc::new(Mutex::new(Joiner::new(CallGraph::Both, Limits::default(), requested, 10_000_000)));
     let receiver = Arc::clone(&joiner);
     let mut sink: TraceSink = Box::new(move |event| {

@@ -17,8 +17,8 @@ use crate::trace::{Extension, RawTraceEvent, TraceSink};
 
 /// The samples of a session.
 pub struct Samples {
-    /// The sources, by the indexes of their events.
-    sources: Vec<u32>,
+    /// The sources, and their events as they were requested.
+    sources: Vec<(u32, u64)>,
     /// Time by which an event can arrive late.
     window: u64,
     /// Time of the newest sample.
@@ -49,18 +49,18 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Creates the samples of sources with their intervals. Each event can arrive later than its successors by
-    /// `window`.
+    /// Creates the samples of sources: the number of each, its event as it was requested, and its interval. Each event
+    /// can arrive later than its successors by `window`.
     #[must_use]
-    pub fn new(sources: &[(u32, u32)], window: u64, room: usize) -> Self {
+    pub fn new(sources: &[(u32, u64, u32)], window: u64, room: usize) -> Self {
         Self {
-            sources: sources.iter().map(|(source, _)| *source).collect(),
+            sources: sources.iter().map(|(source, event, _)| (*source, *event)).collect(),
             window,
             newest: 0,
             delivered: 0,
             waiting: BTreeMap::new(),
             stacks: BTreeMap::new(),
-            intervals: (0..).zip(sources).map(|(index, (_, interval))| ((index, 0), *interval)).collect(),
+            intervals: (0..).zip(sources).map(|(index, (_, _, interval))| ((index, 0), *interval)).collect(),
             lifetimes: Lifetimes::default(),
             cookies: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -133,7 +133,7 @@ impl Samples {
     }
 
     fn index(&self, source: u32) -> Option<u32> {
-        let place = self.sources.iter().position(|one| *one == source)?;
+        let place = self.sources.iter().position(|(one, _)| *one == source)?;
         u32::try_from(place).ok()
     }
 
@@ -172,8 +172,8 @@ impl Samples {
             account.count += u64::from(interval);
             self.ready.push_back(sample.into());
             if let Some(sink) = &mut sink {
-                let source = self.sources.get(event as usize).copied().unwrap_or_default();
-                self.pass_on(&sample, source, sink);
+                let requested = self.sources.get(event as usize).map_or(0, |(_, event)| *event);
+                self.pass_on(&sample, requested, sink);
             }
         }
         // Stacks of earlier samples have been used.
@@ -181,7 +181,7 @@ impl Samples {
     }
 
     /// Passes a sample on, as the driver's event for it.
-    fn pass_on(&self, sample: &CounterSample, source: u32, sink: &mut TraceSink) {
+    fn pass_on(&self, sample: &CounterSample, source: u64, sink: &mut TraceSink) {
         let CounterSample { time, ip, process, thread, processor, interval, mode, cookie, .. } = *sample;
         let cookie = trace::cookie(processor, cookie);
         let payload = trace::Sample {
@@ -190,7 +190,7 @@ impl Samples {
             weight: interval.into(),
             cookie,
             first: cookie,
-            source: source.into(),
+            source,
             extra: 0,
             count: 1,
             cpu: processor,

@@ -77,9 +77,11 @@ impl SamplingSession {
             intervals.set(*source, event.interval)?;
         }
         let (_, frequency) = calls.clock();
-        let with_intervals: Vec<(u32, u32)> =
-            intervals.set.iter().map(|(source, _, interval)| (*source, *interval)).collect();
-        let mut samples = Samples::new(&with_intervals, WINDOW_SECONDS * frequency, room);
+        let with_event = |((source, _, interval), event): (&(u32, u32, u32), &EventRequest)| {
+            (*source, event.event.source, *interval)
+        };
+        let requested: Vec<_> = intervals.set.iter().zip(events).map(with_event).collect();
+        let mut samples = Samples::new(&requested, WINDOW_SECONDS * frequency, room);
         // Windows' own rundown of threads can come later than their samples.
         let threads = calls.threads().map_err(|cause| HalError::Call { function: "the list of threads", cause })?;
         for (process, thread) in threads {
