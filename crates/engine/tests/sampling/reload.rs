@@ -367,7 +367,8 @@ fn on_a_hybrid_the_counters_of_one_core_type_decide_and_the_handler_on_the_other
     for processor in [0, 1] {
         let other = encoding(&machine, processor, OTHER);
         let mut interrupts = 0;
-        for percent in [GOOD, BAD, BAD, BAD].into_iter().flat_map(|percent| [percent; STEPS as usize]) {
+        for step in 0..4 * STEPS {
+            let percent = if step < STEPS { GOOD } else { BAD };
             machine.run(processor, Mode::User, &|one| {
                 if (one.event, one.umask) == other { STEP * percent / 100 } else { STEP }
             });
