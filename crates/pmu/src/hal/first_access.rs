@@ -192,7 +192,7 @@ impl<E> Hal<E> {
             pmu.snapshot.set_capabilities(interface.capabilities());
             pmu.snapshot.set_found(interface.found(first)?);
             if let Interface::Emon(emon) = interface {
-                pmu.set_reloadable(emon.access_reloads(first));
+                pmu.set_reloadable(emon.access_reloads(first, pmu.reloadable()));
             }
         }
         Ok(())

@@ -26,7 +26,7 @@ impl<E> Hal<E> {
         let _ = lvt_pmi::access_first(first);
         let Some(pmu) = self.pmu(processor).filter(|_| self.boot.is_enumerated) else { return Ok(()) };
         if let Interface::Emon(emon) = self.whole_interface_with(pmu).access_first(first)? {
-            emon.access_reloads(first);
+            emon.access_reloads(first, pmu.reloadable());
         }
         for selector in Selector::ALL {
             self.access_extra(processor, selector, first)?;

@@ -39,10 +39,10 @@ impl Emon {
         self.general().or(self.fixed()).and(self.counters_in(capabilities::reloadable(cpu)))
     }
 
-    /// Tries the registers of the counters that can reload each other: every overflow, and every value in the bits that
+    /// Tries the registers of the counters that CPUID says can reload each other: every overflow, and every value in the bits that
     /// a load has. Returns the counters; none if a register does not take that, or another program uses one.
-    pub(crate) fn access_reloads(self, first: &FirstAccess<'_, impl GuardedCpu>) -> CounterSet {
-        let counters = self.enumerated_reloads(first.cpuid());
+    pub(crate) fn access_reloads(self, first: &FirstAccess<'_, impl GuardedCpu>, enumerated: CounterSet) -> CounterSet {
+        let counters = self.general().or(self.fixed()).and(enumerated);
         let causes = self.bits(counters);
         let loads = CounterConfig::new().with_reload(u32::MAX).into_bits();
         // What is there stays: another program uses it.
@@ -62,8 +62,15 @@ impl Emon {
     }
 
     /// Lets those of `counters` reload each other that do, from now on or no longer: two writes each. They stand still.
-    #[inline(never)] // for the stack of its callers
+    #[inline]
     pub(super) fn set_reloads(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet, on: bool) {
+        if !cpu_counters.pmu.reloadable().is_empty() {
+            self.write_reloads(cpu, cpu_counters, counters, on);
+        }
+    }
+
+    #[inline(never)] // for the stack of its callers
+    fn write_reloads(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet, on: bool) {
         for counter in cpu_counters.counters(|state| state.reloaded()).and(counters).iter() {
             let state = cpu_counters.get(counter);
             let (mut causing, mut config) = (CounterSet::NONE, CounterConfig::new());
