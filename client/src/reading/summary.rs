@@ -71,7 +71,8 @@ fn skid(source: &SourceAggregate) -> Option<&'static str> {
     }
 }
 
-/// Says which kind of counter made the records or chose the windows, and on how many processors if there are several kinds.
+/// Says which kind of counter made the records or chose the windows, and on how many processors if there are several
+/// kinds.
 fn recorded_by(RecorderFields { counter, processors }: &RecorderFields, is_one_of_several: bool) -> String {
     let how = match counter {
         RecorderName::General => "recorded by general counters, one event after each overflow",

@@ -205,9 +205,7 @@ impl<M: Platform> Planner<'_, M> {
             served.try_push(one)?;
         }
         let reloadable = hal.reloadable(processor);
-        if !reloadable.is_empty() {
-            conditions::let_counters_decide(&session.events, &mut served);
-        }
+        conditions::let_counters_decide(&session.events, &mut served, reloadable);
         let mut wanted = try_collect(served.iter().filter_map(Served::own), width)?;
         if let Err(taken) = hal.choose_extra_registers(processor, &mut wanted) {
             return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
@@ -237,10 +235,7 @@ impl<M: Platform> Planner<'_, M> {
                 Err(Unplaced::Event(index)) => index,
             };
             // The handler decides on a condition before there is a refusal.
-            if own.iter().any(|counted| counted.wanted.state.reloaded()) {
-                for (counted, Wanted { state, within }) in own.iter_mut().zip(&wanted) {
-                    counted.wanted = Wanted { state: state.alone(), within: *within };
-                }
+            if conditions::let_handler_decide(&mut own, &wanted) {
                 session.release_on(processor, hal);
                 continue;
             }

@@ -63,7 +63,7 @@ pub struct CounterState {
     /// Emon: the overflow of the other such counter of its owner loads it again (auto counter reload), so that its
     /// count is of the windows that ended with its own overflow.
     pub reloaded: bool,
-    /// Emon: with [`reloaded`](Self::reloaded), so does its own overflow, and nobody is told.
+    /// Emon: with [`reloaded`](Self::reloaded), so does its own overflow, which neither interrupts nor has a status.
     pub silent: bool,
 }
 

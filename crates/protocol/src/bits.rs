@@ -51,7 +51,7 @@ pub mod event_flags {
     pub const BELOW: u32 = 4;
     /// As [`BELOW`], for a ratio above the limit. A ratio without an event to divide by is above every limit.
     pub const ABOVE: u32 = 8;
-    /// The event is counted for the condition of another one alone, so that nobody wants its count. A processor whose
+    /// The event is counted for the condition of another one alone, and its count is not needed. A processor whose
     /// counters can reload each other may decide on the condition with its counter; its count is then of the last
     /// window, and that of the sampled event of the windows that met the condition.
     pub const BESIDE: u32 = 16;

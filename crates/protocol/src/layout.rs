@@ -402,8 +402,8 @@ layout! {
         lost: u64,
         /// Number of overflows dropped because the processor had used up its budget.
         throttled: u64,
-        /// Number of overflows whose windows did not meet the [condition](crate::event_flags::BELOW) of the event; zero
-        /// if counters [decided](crate::event_flags::BESIDE), which tell of none.
+        /// Number of overflows whose windows did not meet the [condition](crate::event_flags::BELOW) of the event;
+        /// zero if counters [decided](crate::event_flags::BESIDE), which count none of them.
         unmet: u64,
         /// Zero, or the address of the first register of the count that another program changed: the count is
         /// disturbed.
@@ -435,8 +435,8 @@ layout! {
         /// `pmu::hal::movement::Movement`: 0 as far as can be told everything, 1 nothing, 2 a part. Tried under a
         /// hypervisor only.
         movement: u32,
-        /// Which kind of counter made the precise records or decided on the condition, a number of `pmu::Recorder`; zero
-        /// if none did.
+        /// Which kind of counter made the precise records or decided on the condition, a number of `pmu::Recorder`;
+        /// zero if none did.
         recorder: u32,
     }
 

@@ -1,11 +1,14 @@
 //! The checks of the conditions of events.
 
+use pmu::placement::Wanted;
+use pmu::state::CounterSet;
 use pmu::{ProcessorIndex, Source};
 use protocol::{BRANCHES, ErrorCode, EventRequest, StartHeader, event_flags, flags, modes};
 
 use crate::event::{Condition, EventFilter, PlannedEvent};
 use crate::plan::served::Served;
 use crate::reply::{Refusal, invalid};
+use crate::rounds::Counted;
 use crate::sampler::{Hal, MAX_CONDITIONS};
 use crate::session::{Count, Place, Session};
 
@@ -32,10 +35,13 @@ pub(super) fn requested(
 }
 
 /// Lets the counters of a processor decide on the condition of its sampled event, by [reloading each
-/// other](pmu::state::CounterState::reloaded), if there is one such event alone, it is one of the two that are compared, and the
-/// other is counted for nothing else.
+/// other](pmu::state::CounterState::reloaded): if there is one such event alone, it is one of the two that are
+/// compared, and the other is counted for nothing else.
 #[inline(never)] // for the stack of its caller
-pub(super) fn let_counters_decide(events: &[PlannedEvent], served: &mut [Served]) {
+pub(super) fn let_counters_decide(events: &[PlannedEvent], served: &mut [Served], reloadable: CounterSet) {
+    if reloadable.is_empty() {
+        return;
+    }
     let is_here =
         |(_, (event, served)): &(u16, (&PlannedEvent, &Served))| event.sampled && !matches!(served, Served::Elsewhere);
     let mut sampled = (0..).zip(events.iter().zip(&*served)).filter(is_here);
@@ -48,6 +54,18 @@ pub(super) fn let_counters_decide(events: &[PlannedEvent], served: &mut [Served]
         wanted.state = wanted.state.with_reloaded(true);
         beside.state = beside.state.with_reloaded(true).with_silent(true).with_interval(count);
     }
+}
+
+/// Leaves the decision to the handler, if it was that of counters: gives all events what was `wanted` for them. Returns
+/// whether it was.
+pub(super) fn let_handler_decide(own: &mut [Counted], wanted: &[Wanted]) -> bool {
+    let did_counters = own.iter().any(|counted| counted.wanted.state.reloaded());
+    if did_counters {
+        for (counted, Wanted { state, within }) in own.iter_mut().zip(wanted) {
+            counted.wanted = Wanted { state: state.alone(), within: *within };
+        }
+    }
+    did_counters
 }
 
 /// Checks that an interrupt of the processor that was added last can read the events of each condition.

@@ -135,7 +135,7 @@ fn the_limit_is_strict_in_both_forms_of_a_condition() {
     }
 }
 
-/// What is not one sampled event with a constant interval, compared with one that nobody else wants.
+/// What is not one sampled event with a constant interval, compared with one that is counted for that alone.
 #[test]
 fn the_handler_decides_where_counters_cannot() {
     let third = EventRequest { flags: event_flags::BESIDE, ..event(11, 0) };

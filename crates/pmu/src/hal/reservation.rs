@@ -114,8 +114,8 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Returns the counters of `processor` that can [reload each other](CounterState::reloaded): those that CPUID names,
-    /// or from the [first accesses](Self::access_first) on, those whose registers answered as well.
+    /// Returns the counters of `processor` that can [reload each other](CounterState::reloaded): those that CPUID
+    /// names, or from the [first accesses](Self::access_first) on, none if the register of one did not answer.
     #[must_use]
     pub fn reloadable(&self, processor: ProcessorIndex) -> CounterSet {
         self.pmu(processor).map_or(CounterSet::NONE, PerCpuPmu::reloadable)

@@ -1,8 +1,8 @@
 //! Counters that the overflow of another one loads again (auto counter reload), without an interrupt.
 //!
-//! Two counters of an owner do so: a sampled one, whose overflow interrupts, and a silent one. Each begins anew when the
-//! other overflows, so that the first that reaches its interval ends the window of both. Only the windows that the
-//! sampled one ends are told.
+//! Two counters of an owner do so: a sampled one, whose overflow interrupts, and a silent one. Each begins anew when
+//! the other overflows, so that the first that reaches its interval ends the window of both. Only a window that the
+//! sampled one ends makes a sample.
 
 use x86_defs::intel::architectural_pebs::{COUNTER_STRIDE, CounterConfig, IA32_PMC_FX0_CFG_C, IA32_PMC_GP0_CFG_C};
 use x86_defs::intel::auto_counter_reload::{IA32_PMC_FX0_CFG_B, IA32_PMC_GP0_CFG_B};
@@ -39,8 +39,9 @@ impl Emon {
         self.general().or(self.fixed()).and(self.counters_in(capabilities::reloadable(cpu)))
     }
 
-    /// Tries the registers of the counters that CPUID says can reload each other: every overflow, and every value in the bits that
-    /// a load has. Returns the counters; none if a register does not take that, or another program uses one.
+    /// Tries the registers of the counters that CPUID says can reload each other: every overflow, and every value in
+    /// the bits that a load has. Returns the counters; none if a register does not take that, or another program uses
+    /// one.
     pub(crate) fn access_reloads(self, first: &FirstAccess<'_, impl GuardedCpu>, enumerated: CounterSet) -> CounterSet {
         let counters = self.general().or(self.fixed()).and(enumerated);
         let causes = self.bits(counters);
