@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # yaxpeax-x86 2.2.0 (a crate): PAUSE is a NOP.
 #
-# A good guess: F3 90 is PAUSE (SDM Vol. 2B), which takes up to 140 cycles since Skylake (Intel's optimization manual), so
-# that an annotated profile of a spin lock has it as its hottest instruction. Seen: it is "nop", in text and as opcode,
+# A good guess: F3 90 is PAUSE (SDM Vol. 2B), which takes up to 140 cycles since Skylake (Intel's optimization manual),
+# so that an annotated profile of a spin lock has it as its hottest instruction. Seen: it is "nop", in text and opcode,
 # the same as 90 and as the NOPs that fill the space between functions. A search for spin loops finds none,
 # and most time seems to be spent in an instruction that does nothing. Other instructions that a prefix selects are
 # told from those without it: F3 0F BD is LZCNT and not BSR.
