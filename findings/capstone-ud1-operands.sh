@@ -4,7 +4,7 @@
 # A good guess: UD1 has a ModRM byte, and what that asks for, behind its opcode 0F B9 (SDM Vol. 2B, UD). clang writes it
 # for the checks of -fsanitize-trap and tells their kind by the displacement: 67 0F B9 40 02. Seen: it has two bytes,
 # three with the prefix. The operands are decoded as code together with what is behind them, so that an LEA and a RET
-# become an ADD and an OR that nobody wrote, and samples fall in the middle of instructions. iced-x86 1.21.0 has all
+# become an ADD and an OR, and samples fall in the middle of instructions. iced-x86 1.21.0 has all
 # five bytes.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
