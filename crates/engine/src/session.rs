@@ -350,10 +350,7 @@ impl Session {
                     durations,
                     full: numbers.full,
                     movement: count.movement(),
-                    recorder: match place {
-                        Place::Counter(counter) => hal.recorder(*processor, counter) as u32,
-                        _ => 0,
-                    },
+                    recorder: count.recorder(),
                 });
             }
         }
@@ -450,6 +447,7 @@ impl Session {
         let counters = self.counters(current.index(), EventFilter::ALL);
         let own = counters.and(sampler.counters_of(current.index(), self.tag));
         for (counter, count) in self.counting(current.index(), EventFilter::ALL) {
+            count.set_recorder(sampler.hal().recorder(current.index(), counter));
             if !own.has(counter) {
                 count.begin(sampler.count(current, counter, now));
             }

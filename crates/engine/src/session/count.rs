@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use pmu::DisturbanceCell;
 use pmu::hal::movement::Movement;
+use pmu::{DisturbanceCell, Recorder};
 
 use crate::rotation::{TurnCount, TurnSums};
 use crate::time::Ticks;
@@ -23,9 +23,21 @@ pub struct Count {
     pub disturbance: DisturbanceCell,
     /// The number of the [`Movement`] that its counter had before the session began.
     movement: AtomicU32,
+    /// The number of the [`Recorder`] that its counter is.
+    recorder: AtomicU32,
 }
 
 impl Count {
+    /// Notes which part the counter has in the samples.
+    pub fn set_recorder(&self, recorder: Recorder) {
+        self.recorder.store(recorder as u32, Ordering::Relaxed);
+    }
+
+    /// Returns the number of that part.
+    pub fn recorder(&self) -> u32 {
+        self.recorder.load(Ordering::Relaxed)
+    }
+
     /// Begins with what the counter has counted so far.
     pub fn begin(&self, so_far: u64) {
         self.before.store(so_far, Ordering::Relaxed);

@@ -359,6 +359,24 @@ fn each_of_the_two_counters_is_loaded_by_the_other_and_the_silent_one_by_itself(
 }
 
 #[test]
+fn an_overflow_whose_interrupt_comes_too_late_is_lost_though_the_counter_was_loaded_again() {
+    for machine in boards(NAMES[2], 1) {
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, 64, on(&[]), &[BELOW, beside(OTHER)]);
+        let other = encoding(&machine, 0, OTHER);
+        for is_other in [false, true] {
+            machine.run(0, Mode::User, &|one| {
+                u64::from(((one.event, one.umask) == other) == is_other) * u64::from(INTERVAL)
+            });
+        }
+        let counts = stopped(client, &mut engine, session, None);
+        assert_eq!((counts[0].samples, counts[0].lost), (0, 1), "{:?}", counts[0]);
+        assert_eq!(overflows(&machine, 0, WINDOW), 1);
+    }
+}
+
+#[test]
 fn on_a_hybrid_the_counters_of_one_core_type_decide_and_the_handler_on_the_other() {
     let machine = SimMachine::named("lunar-lake-288v", 2);
     let mut engine = engine(&machine);

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use model::{CounterId, Ledger, LedgerEntry};
-use pmu::ProcessorIndex;
+use pmu::{ProcessorIndex, Recorder};
 use protocol::{
     BRANCHES, Code, CountRecord, EventRequest, GroupReply, InfoReply, ReplyHeader, SampleRecord, SamplesRequest,
     SessionRequest, StartHeader, StopRequest, modes,
@@ -218,12 +218,13 @@ impl Episode<'_> {
         let (_, overflows) = self.totals(count);
         let has_foreign = self.foreign.get(count.processor as usize).is_some_and(Foreign::is_there);
         let is_undisturbed = now.disturbed == begin.happened.disturbed && !has_foreign;
-        let takes_turns = session.takes_turns(&event);
-        let expected = self.expected(count, &event, &begin.happened, &now).filter(|_| !takes_turns);
+        // Counters that reload each other count the last windows alone.
+        let is_part = session.takes_turns(&event) || count.recorder == Recorder::Reloaded as u32;
+        let expected = self.expected(count, &event, &begin.happened, &now).filter(|_| !is_part);
         let is_marked = count.disturbed_register != 0;
         if is_undisturbed {
             assert!(!is_marked, "marked, but nothing was written: {count:?}");
-            if self.model_counter(count).is_some() && !takes_turns {
+            if self.model_counter(count).is_some() && !is_part {
                 let ledger = self.ledger_of(count, &begin, is_added, session.would_yield() && finally);
                 assert!(ledger.contains(&count.count), "{ledger:?} in the ledger of the model: {count:?}");
                 self.stats.by_ledger += 1;

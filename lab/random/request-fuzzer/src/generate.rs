@@ -259,7 +259,11 @@ impl Generator<'_> {
         for place in 0..count {
             let sampled = sampled && (place == 0 || self.one_in(3));
             let event = self.event(sampled, precise, multiplex);
-            let event = if event.interval != 0 && self.one_in(5) { self.with_condition(event, count) } else { event };
+            let event = match event.interval {
+                0 if self.one_in(3) => EventRequest { flags: event.flags | event_flags::BESIDE, ..event },
+                1.. if self.one_in(5) => self.with_condition(event, count),
+                _ => event,
+            };
             put(input, &event);
         }
     }
