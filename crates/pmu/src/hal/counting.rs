@@ -48,9 +48,6 @@ impl<E> Hal<E> {
         };
         if !cpu_counters.pmu.is_asleep() {
             let interface = self.interface_with(cpu_counters.pmu);
-            // Another counter may have loaded one again after its overflow: then its value does not show it.
-            let reloaded = cpu_counters.counters(|state| state.reloaded()).and(counters);
-            let reported = if reloaded.is_empty() { reloaded } else { self.check_overflow(current).0.and(reloaded) };
             interface.disable(current.cpu(), cpu_counters, counters);
             let mut doubtful = CounterSet::NONE;
             for counter in counters.iter() {
@@ -60,7 +57,10 @@ impl<E> Hal<E> {
                     update(&interface, cpu_counters, total, counter, value);
                     if !state.interrupt() || state.silent() {
                         doubtful = doubtful.with(counter); // it may have wrapped
-                    } else if value & state::top_bit(state::mask(width)) == 0 || reported.has(counter) {
+                    } else if value & state::top_bit(state::mask(width)) == 0
+                        // Loaded again by another counter after its overflow, it does not show it.
+                        || state.reloaded() && self.check_overflow(current).0.has(counter)
+                    {
                         overflowed = overflowed.with(counter);
                     }
                 }

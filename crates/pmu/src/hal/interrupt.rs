@@ -110,6 +110,7 @@ impl<E> Hal<E> {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    #[inline(never)]
     pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
         let overflowed = self
             .pmu(current.index())
