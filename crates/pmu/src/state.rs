@@ -105,10 +105,10 @@ impl CounterState {
         self.owner() == 0
     }
 
-    /// Returns whether the counter has an interval.
+    /// Returns whether the counter is sampled: it has an interval, and is not silent.
     #[must_use]
     pub const fn interrupt(self) -> bool {
-        self.interval() != 0
+        self.interval() != 0 && !self.silent()
     }
 
     /// Returns whether the counter counts now and is sampled.
@@ -120,7 +120,7 @@ impl CounterState {
     /// Returns whether its overflow interrupts. That of a precise counter does not, but its PEBS record may.
     #[must_use]
     pub const fn interrupts(self) -> bool {
-        self.interrupt() && !self.precise() && !self.silent()
+        self.interrupt() && !self.precise()
     }
 
     /// Returns the value that the counter is loaded with at its start and after each overflow: the two's complement of

@@ -377,6 +377,29 @@ fn an_overflow_whose_interrupt_comes_too_late_is_lost_though_the_counter_was_loa
 }
 
 #[test]
+fn a_session_that_ends_in_a_pause_leaves_no_counter_that_the_end_of_the_pause_starts() {
+    for machine in boards(NAMES[0], 1) {
+        let mut engine = engine(&machine);
+        let [choosy, plain] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10));
+        let asked = StartHeader { budget: 250, ..header(64, on(&[])) };
+        let all = plain.start_with(&mut engine, asked, &[event(11, INTERVAL)]).header().detail[0];
+        let chosen = choosy.start_with(&mut engine, asked, &[BELOW, beside(OTHER)]).header().detail[0];
+        machine.set_pace(33_000);
+        pass(&machine, &engine, 2 * STEPS, BAD);
+        machine.set_pace(0);
+        // Only what is sampled waits.
+        assert_eq!(machine.processor(0).model().enabled_counters().len(), 1);
+        stopped(choosy, &mut engine, chosen, None);
+        assert!(is_clear(&machine) && machine.processor(0).model().enabled_counters().is_empty());
+        machine.pass(50_000);
+        machine.tick_sampling(&engine, 0);
+        assert_eq!(machine.processor(0).model().enabled_counters().len(), 1);
+        assert!(stopped(plain, &mut engine, all, None)[0].samples > 0);
+        assert!(is_left_clean(&machine));
+    }
+}
+
+#[test]
 fn on_a_hybrid_the_counters_of_one_core_type_decide_and_the_handler_on_the_other() {
     let machine = SimMachine::named("lunar-lake-288v", 2);
     let mut engine = engine(&machine);

@@ -55,7 +55,7 @@ impl<E> Hal<E> {
                 if let (true, Some(total)) = (state.active(), cpu_counters.total(counter)) {
                     let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
                     update(&interface, cpu_counters, total, counter, value);
-                    if !state.interrupt() || state.silent() {
+                    if !state.interrupt() {
                         doubtful = doubtful.with(counter); // it may have wrapped
                     } else if value & state::top_bit(state::mask(width)) == 0
                         // Loaded again by another counter after its overflow, it does not show it.

@@ -266,7 +266,7 @@ pub trait Counters: Copy {
         state: CounterState,
     ) -> Result<(), Fault> {
         let place = self.place(counter);
-        if state.interrupt() { first.try_value(place.register, state::all_but(place.missing_bits)) } else { Ok(()) }
+        if state.interval() != 0 { first.try_value(place.register, state::all_but(place.missing_bits)) } else { Ok(()) }
     }
 
     /// Loads a counter by its state, as interrupts will do again: one write.
