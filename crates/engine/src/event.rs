@@ -81,8 +81,10 @@ impl Condition {
             ([by, other], true) if by == own => (other, under, over),
             _ => return None,
         };
+        // None of these sums has more than 64 bits.
+        let rounded_up = u64::from(interval).wrapping_mul(over).wrapping_add(under.wrapping_sub(1));
+        let count = rounded_up.checked_div(under)?;
         // As large as an interval, so that none is lost between an overflow and its interrupt.
-        let count = u64::from(interval).checked_mul(over)?.checked_add(under.checked_sub(1)?)?.checked_div(under)?;
         let count = u32::try_from(count).ok().filter(|count| IntervalRange::COUNTER.clamp(*count) == *count)?;
         (other != own).then_some((other, count))
     }

@@ -48,11 +48,12 @@ pub(super) fn let_counters_decide(events: &[PlannedEvent], served: &mut [Served]
     if let (Some((index, (event, Served::Own { wanted, frequency: 0, .. }))), None) = (sampled.next(), sampled.next())
         && let Some((other, count)) = event.condition.and_then(|one| one.reached(index, wanted.state.interval()))
         && events.get(usize::from(other)).is_some_and(|event| event.beside)
-        && let Ok([Served::Own { wanted, .. }, Served::Own { wanted: beside, .. }]) =
-            served.get_disjoint_mut([index, other].map(usize::from))
+        && let Some(Served::Own { wanted, .. }) = served.get_mut(usize::from(other))
     {
-        wanted.state = wanted.state.with_reloaded(true);
-        beside.state = beside.state.with_reloaded(true).with_silent(true).with_interval(count);
+        wanted.state = wanted.state.with_reloaded(true).with_silent(true).with_interval(count);
+        if let Some(Served::Own { wanted, .. }) = served.get_mut(usize::from(index)) {
+            wanted.state = wanted.state.with_reloaded(true);
+        }
     }
 }
 
