@@ -1,4 +1,4 @@
-//! Starting programs on a busy machine, where Wine sometimes ends one before it begins.
+//! Starting programs on a busy machine, where Wine sometimes ends one before it begins, or hangs in a lock of its own.
 
 use std::io::{Write, stderr};
 use std::process::Command;
@@ -48,7 +48,7 @@ impl Repeats {
             if !never_began(&started) || !self.take() {
                 return Ok(started);
             }
-            say(&format!("trying again: {line} or what it starts ended before it began"));
+            say(&format!("trying again: {line} or what it starts ended before it began, or hung in a lock of Wine"));
         }
         start()
     }
@@ -72,11 +72,12 @@ pub fn never_began(code: Option<i32>, said_nothing: bool) -> bool {
 /// it.
 const CHILD_NEVER_BEGAN: &str = "(os error 1359)";
 
-/// Runs a program until it exits, and again if it or one that it starts never began.
+/// Runs a program until it exits, and again if it or one that it starts never began, or if Wine hung in it.
 pub fn run(line: &str, mut command: impl FnMut() -> Result<Command>) -> Result<ProgramOutput> {
     let is_repeated = |ran: &ProgramOutput| {
         never_began(Some(ran.code), ran.out.is_empty() && ran.err.is_empty())
             || (ran.code != 0 && ran.err.contains(CHILD_NEVER_BEGAN))
+            || ran.hung_in_wine
     };
     REPEATS.start(line, is_repeated, || ProgramOutput::run(&mut command()?, line.to_owned()))
 }
