@@ -13,6 +13,17 @@ pub enum CounterId {
     Metric(u8),
 }
 
+impl CounterId {
+    /// Returns the bit of the counter in Intel's global registers, `IA32_PEBS_ENABLE` and records; 0 for a metric.
+    pub(crate) fn bit(self) -> u64 {
+        match self {
+            Self::General(number) => 1 << number,
+            Self::Fixed(number) => 1 << (32 + u32::from(number)),
+            Self::Metric(_) => 0,
+        }
+    }
+}
+
 /// A counter of `width` bits that counts up and wraps.
 #[derive(Debug, Clone)]
 pub(crate) struct Counter {

@@ -6,6 +6,7 @@ use crate::{
     bits::{bit, ones},
     counter::CounterId,
     fault::{GeneralProtection, refuse_reserved},
+    pmu::leaf_23,
 };
 use std::collections::BTreeMap;
 
@@ -30,9 +31,8 @@ pub(crate) struct Reloads {
 impl Reloads {
     /// Reads the enumeration.
     pub(crate) fn new(cpuid: &CpuidFunction) -> Self {
-        let [last, ..] = cpuid(0, 0);
-        let has_leaf = last >= 0x23 && bit(u64::from(cpuid(7, 1)[0]), 8);
-        if !has_leaf || !bit(u64::from(cpuid(0x23, 0)[0]), 2) {
+        let [subleaves, ..] = leaf_23(cpuid);
+        if !bit(subleaves.into(), 2) {
             return Self::default();
         }
         let [general, fixed, causing, causing_fixed] = cpuid(0x23, 2).map(u64::from);
@@ -75,19 +75,10 @@ impl Reloads {
             } else {
                 (FIXED_CONFIG, CounterId::Fixed)
             };
-            let is_by_it =
-                (msr - first).is_multiple_of(STRIDE) && global_bit(cause).is_some_and(|number| bit(*causing, number));
+            let is_by_it = (msr - first).is_multiple_of(STRIDE) && causing & cause.bit() != 0;
             let number = u8::try_from((msr - first) / STRIDE).ok().filter(|_| is_by_it)?;
             Some((id(number), msr + 1))
         };
         self.registers.iter().filter_map(of).collect()
-    }
-}
-
-fn global_bit(id: CounterId) -> Option<u32> {
-    match id {
-        CounterId::General(number) => Some(number.into()),
-        CounterId::Fixed(number) => Some(COUNTERS + u32::from(number)),
-        CounterId::Metric(_) => None,
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::{
     area::{Area, Buffer, Outcome, Unmapped, WORD},
-    pebs::{FLAGS, INSTRUCTION_LENGTH, counter_bit, general_register},
+    pebs::{FLAGS, INSTRUCTION_LENGTH, general_register},
 };
 
 const PEBS_BASE: u32 = 0x3F4;
@@ -176,7 +176,7 @@ impl Architectural {
     }
 
     fn can_record(&self, counter: CounterId) -> bool {
-        self.facts.counters & counter_bit(counter) != 0
+        self.facts.counters & counter.bit() != 0
     }
 
     /// Returns whether overflows of a counter are recorded.
@@ -190,7 +190,7 @@ impl Architectural {
     }
 
     pub(super) fn is_distributed(&self, counter: CounterId) -> bool {
-        self.facts.distributed & counter_bit(counter) != 0
+        self.facts.distributed & counter.bit() != 0
     }
 
     /// Returns the value with which a counter is loaded after a record.
@@ -213,7 +213,7 @@ impl Architectural {
         let turn = if self.fragments == Fragments::ByTurns { self.records % 3 } else { 0 };
         let mut words = if turn == 1 { vec![2 * WORD, 0] } else { Vec::new() };
         let continued = if turn == 2 { CONTINUED } else { 0 };
-        words.extend([BASIC | continued | (8 * WORD), 0, ip, counter_bit(counter), time, 0, 0, 0]);
+        words.extend([BASIC | continued | (8 * WORD), 0, ip, counter.bit(), time, 0, 0, 0]);
         if turn == 2 {
             words.extend([REGISTERS | (22 * WORD), 0, FLAGS, ip.wrapping_add(INSTRUCTION_LENGTH)]);
             words.extend((0..16).map(general_register).chain([0, 0]));

@@ -60,7 +60,7 @@ impl Event {
         words.extend(FIXED_ORDER.map(general_register));
         if self.format >= 1 {
             // The model samples no loads: address, data source and latency are 0.
-            words.extend([counter_bit(self.counter), 0, 0, 0]);
+            words.extend([self.counter.bit(), 0, 0, 0]);
         }
         if self.format >= 2 {
             words.extend([self.ip, 0]);
@@ -73,7 +73,7 @@ impl Event {
 
     fn adaptive(self) -> Vec<u64> {
         let has = |group| bit(self.groups, group);
-        let mut words = vec![0, self.ip, counter_bit(self.counter), self.time];
+        let mut words = vec![0, self.ip, self.counter.bit(), self.time];
         if has(MEMORY) {
             words.extend(LOAD);
         }
@@ -101,15 +101,6 @@ impl Event {
 /// Returns a value that identifies the register.
 pub(super) fn general_register(number: u64) -> u64 {
     0x0101_0101_0101_0101 * (number + 1)
-}
-
-/// Returns the bit of a counter in `IA32_PEBS_ENABLE` and in records.
-pub(super) fn counter_bit(counter: CounterId) -> u64 {
-    match counter {
-        CounterId::General(number) => 1 << number,
-        CounterId::Fixed(number) => 1 << (32 + u32::from(number)),
-        CounterId::Metric(_) => 0,
-    }
 }
 
 /// Returns the offset in the save area of the counter's reset value (same sections; format 5 has space for 32 general

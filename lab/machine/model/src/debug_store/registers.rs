@@ -10,7 +10,7 @@ use crate::{
     writable::{self, DebugFacts, PebsFacts},
 };
 
-use super::{architectural::Architectural, pebs::counter_bit, recordable::Recordable};
+use super::{architectural::Architectural, recordable::Recordable};
 
 /// `IA32_MISC_ENABLE` (SDM Vol. 4, "Architectural MSRs", like all registers here). None of its writable bits concern
 /// performance monitoring, so the model refuses all writes.
@@ -341,7 +341,7 @@ impl Registers {
     pub(super) fn has_pebs(&self, counter: CounterId) -> bool {
         match &self.architectural {
             Some(architectural) => architectural.records(counter),
-            None => self.pebs_enable & counter_bit(counter) != 0,
+            None => self.pebs_enable & counter.bit() != 0,
         }
     }
 

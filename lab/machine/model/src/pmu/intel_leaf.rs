@@ -200,7 +200,7 @@ impl IntelLeaf {
 
 /// Returns subleaf 0 of leaf 23H, or zeros without that leaf (SDM Vol. 2, CPUID, "Architectural Performance Monitoring
 /// Extended Leaf").
-fn leaf_23(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> [u32; 4] {
+pub(crate) fn leaf_23(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> [u32; 4] {
     let ([last, ..], [last_of_7, ..]) = (cpuid(0, 0), cpuid(7, 0));
     // ArchPerfmonExt, CPUID.7.1:EAX[8].
     let exists = last >= 0x23 && last_of_7 > 0 && bit(u64::from(cpuid(7, 1)[0]), 8);

@@ -17,7 +17,7 @@ pub(crate) use amd::Amd;
 pub(crate) use amd_v2::AmdV2;
 pub(crate) use errata::of_processor as with_erratum;
 pub(crate) use intel::Intel;
-pub(crate) use intel_leaf::{IntelLeaf, hides_counters};
+pub(crate) use intel_leaf::{IntelLeaf, hides_counters, leaf_23};
 pub(crate) use netburst::NetBurst;
 pub(crate) use p6::P6;
 pub(crate) use pentium::Pentium;
