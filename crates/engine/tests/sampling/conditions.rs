@@ -1,13 +1,13 @@
 //! Samples of windows in which two counts had a certain ratio.
 
-use engine::{Engine, Interrupted};
+use engine::Engine;
 use model::{InterruptMode, Mode};
 use pmu::source::RawEvent;
 use protocol::{CountRecord, ErrorCode, Event, EventRequest, Record, StartHeader, event_flags, flags, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
-    IDENTITIES, SHORT, boards, encoding, engine, event, fetched, header, interrupted, is_left_clean, is_sample,
+    self, IDENTITIES, SHORT, addresses, boards, engine, event, fetched, header, interrupted, is_left_clean, is_sample,
     machine, machines, on, overflows, run, started, stopped,
 };
 
@@ -32,11 +32,7 @@ const ABOVE: EventRequest = conditional(event_flags::ABOVE, [2, 1]);
 /// Lets `windows` hundredths of a window pass, in which OTHER occurs `percent` / 100 times as often as all else, and
 /// delivers the interrupts at `ip`.
 fn pass(machine: &SimMachine, engine: &Engine<&SimMachine>, steps: u64, percent: u64, ip: u64) {
-    let other = encoding(machine, 0, OTHER);
-    for _ in 0..steps {
-        machine.run(0, Mode::User, &|one| if (one.event, one.umask) == other { STEP * percent / 100 } else { STEP });
-        machine.deliver(engine, 0, &Interrupted { ip, ..interrupted(0) });
-    }
+    scene::pass(machine, engine, 0, (steps, STEP), (OTHER, percent), ip);
 }
 
 /// Lets a window pass.
@@ -48,13 +44,6 @@ fn windows(machine: &SimMachine, engine: &Engine<&SimMachine>, percents: &[u64])
     for percent in percents {
         window(machine, engine, *percent);
     }
-}
-
-/// Returns the addresses of the samples.
-fn addresses(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> Vec<u64> {
-    let (records, _) = fetched(client, engine, session);
-    let sample = |record: Record| if let Record::Sample(sample) = record { Some(sample.ip) } else { None };
-    records.into_iter().filter_map(sample).collect()
 }
 
 /// Returns samples and unmet windows of the first event, and checks that they are all but the lost ones.

@@ -1,15 +1,15 @@
 //! Conditions on which counters decide that reload each other.
 
-use engine::{Engine, Interrupted};
+use engine::Engine;
 use model::{CounterId, InterruptMode, Mode};
 use pmu::Recorder;
 use proptest::prelude::*;
-use protocol::{CountRecord, Event, EventRequest, Record, StartHeader, event_flags};
+use protocol::{CountRecord, Event, EventRequest, StartHeader, event_flags};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
-    SHORT, boards, encoding, engine, event, fetched, header, interrupted, is_left_clean, machine, on, overflows, run,
-    started, stopped,
+    self, SHORT, addresses, boards, encoding, engine, event, header, interrupted, is_left_clean, machine, on,
+    overflows, run, started, stopped,
 };
 
 /// Processors whose counters 2 to 7 and fixed counters 0 and 1 reload each other, by real dumps: with format 6 of the
@@ -63,19 +63,7 @@ fn is_clear(machine: &SimMachine) -> bool {
 /// Lets a hundredth of a window pass `steps` times, in which OTHER occurs `percent` / 100 times as often as all else.
 /// Returns the number of interrupts, which have `percent` as their address.
 fn pass(machine: &SimMachine, engine: &Engine<&SimMachine>, steps: u64, percent: u64) -> u64 {
-    let other = encoding(machine, 0, OTHER);
-    let mut interrupts = 0;
-    for _ in 0..steps {
-        machine.run(0, Mode::User, &|one| if (one.event, one.umask) == other { STEP * percent / 100 } else { STEP });
-        interrupts += u64::from(machine.deliver(engine, 0, &Interrupted { ip: percent, ..interrupted(0) }).0);
-    }
-    interrupts
-}
-
-fn addresses(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> Vec<u64> {
-    let (records, _) = fetched(client, engine, session);
-    let sample = |record: Record| if let Record::Sample(sample) = record { Some(sample.ip) } else { None };
-    records.into_iter().filter_map(sample).collect()
+    scene::pass(machine, engine, 0, (steps, STEP), (OTHER, percent), percent)
 }
 
 fn recorder(count: &CountRecord) -> Option<Recorder> {
@@ -406,15 +394,10 @@ fn on_a_hybrid_the_counters_of_one_core_type_decide_and_the_handler_on_the_other
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, 64, on(&[]), &[BELOW, beside(OTHER)]);
     for processor in [0, 1] {
-        let other = encoding(&machine, processor, OTHER);
-        let mut interrupts = 0;
-        for step in 0..4 * STEPS {
-            let percent = if step < STEPS { GOOD } else { BAD };
-            machine.run(processor, Mode::User, &|one| {
-                if (one.event, one.umask) == other { STEP * percent / 100 } else { STEP }
-            });
-            interrupts += machine.deliver(&engine, processor, &interrupted(processor)).0;
-        }
+        let pass = |windows, percent| {
+            scene::pass(&machine, &engine, processor, (windows * STEPS, STEP), (OTHER, percent), percent)
+        };
+        let interrupts = pass(1, GOOD) + pass(3, BAD);
         assert_eq!(interrupts, [4, 2][processor as usize]);
     }
     let counts = stopped(client, &mut engine, session, None);

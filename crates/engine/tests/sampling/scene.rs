@@ -158,3 +158,29 @@ pub fn overflows(machine: &SimMachine, processor: u32, source: u64) -> u64 {
 pub fn is_left_clean(machine: &SimMachine) -> bool {
     !machine.is_sampling() && machine.all().all(|cpu| cpu.model().enabled_counters().is_empty())
 }
+
+/// Lets steps pass on a processor: so many, in each of which everything occurs so often, and `other` `percent` / 100
+/// times as often. Delivers the interrupts at `ip`, and returns their number.
+pub fn pass(
+    machine: &SimMachine,
+    engine: &Engine<&SimMachine>,
+    processor: u32,
+    (steps, step): (u64, u64),
+    (other, percent): (u64, u64),
+    ip: u64,
+) -> u64 {
+    let other = encoding(machine, processor, other);
+    let events = |one: model::Selected| if (one.event, one.umask) == other { step * percent / 100 } else { step };
+    let pass = |_| {
+        machine.run(processor, Mode::User, &events);
+        u64::from(machine.deliver(engine, processor, &Interrupted { ip, ..interrupted(processor) }).0)
+    };
+    (0..steps).map(pass).sum()
+}
+
+/// Returns the addresses of the samples.
+pub fn addresses(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> Vec<u64> {
+    let (records, _) = fetched(client, engine, session);
+    let sample = |record: Record| if let Record::Sample(sample) = record { Some(sample.ip) } else { None };
+    records.into_iter().filter_map(sample).collect()
+}
