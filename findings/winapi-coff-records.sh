@@ -8,16 +8,7 @@
 # symbol, has 100 bytes. Headers of sections and of the image, and RUNTIME_FUNCTION, have their sizes.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
-mkdir src
-cat > Cargo.toml <<'TEXT'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2024"
-
-[dependencies]
-winapi = { version = "=0.3.9", features = ["winnt"] }
-TEXT
+crate 'winapi = { version = "=0.3.9", features = ["winnt"] }'
 cat > src/lib.rs <<'TEXT'
 use winapi::um::winnt::*;
 
@@ -38,15 +29,17 @@ static SEEN: [[u8; 4]; 3] = [
     ],
 ];
 TEXT
-rustup --quiet target add x86_64-pc-windows-gnu
-CARGO_TARGET_DIR="$folder/target" cargo rustc --quiet --target x86_64-pc-windows-gnu -- --emit "obj=$folder/code.o"
-python3 - <<'SCRIPT' | tee seen
-data = open("code.o", "rb").read()
-sizes = data[data.index(b"\xFE\xDC\xBA\x98") + 4:]
-print("symbol %d, auxiliary symbol %d, relocation %d, line number %d" % tuple(sizes[:4]))
-print("file header %d, section header %d, debug directory %d, function %d" % tuple(sizes[4:8]))
-SCRIPT
+# shellcheck disable=SC2046 # numbers
+printf '%s\n' $(seen_on_windows) |
+    paste -d' ' <(printf '%s\n' symbol auxiliary relocation line 'file header' 'section header' debug function) - |
+    tee seen
 diff seen - <<'SEEN'
-symbol 20, auxiliary symbol 100, relocation 12, line number 8
-file header 20, section header 40, debug directory 28, function 12
+symbol 20
+auxiliary 100
+relocation 12
+line 8
+file header 20
+section header 40
+debug 28
+function 12
 SEEN

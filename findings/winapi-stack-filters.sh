@@ -7,17 +7,7 @@
 # and names, reaches Windows as an EVENT_FILTER_EVENT_ID, which has a count and numbers of events.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
-mkdir src
-touch src/lib.rs
-cat > Cargo.toml <<'TEXT'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2024"
-
-[dependencies]
-winapi = "=0.3.9"
-TEXT
+crate 'winapi = "=0.3.9"'
 cargo vendor --quiet > /dev/null
 sed -nE 's/^pub const (EVENT_FILTER_TYPE_STACK[A-Z_]*): ULONG = (0x[0-9a-f]+);/\1 \2/p' \
     vendor/winapi/src/shared/evntprov.rs | tee seen
