@@ -20,6 +20,10 @@ use std::{
     thread,
 };
 
+/// The library with which threads end. The C library loads it when the first thread ends, which takes long under its
+/// lock, and a process that ends at that moment never gets the lock. A library that is there already is only found.
+const UNWINDER: &str = "libgcc_s.so.1";
+
 /// Wine's loader, where Debian installs it.
 const WINE: &str = "/usr/lib/wine/wine64";
 /// Wine's server.
@@ -122,6 +126,7 @@ impl Prefix {
             .env("WINEPREFIX", &self.folder)
             .env("WINEDEBUG", self.debug)
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            .env("LD_PRELOAD", UNWINDER)
             .env_remove("DISPLAY")
             .env_remove("WAYLAND_DISPLAY");
         command
