@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     path::Path,
+    process::Command,
     time::Duration,
 };
 
@@ -21,6 +22,10 @@ const BOOT_OPTIONS: [&str; 7] =
 /// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
 const BOOT_LIMIT: Duration = Duration::from_mins(3);
 
+/// Bytes of a prefix: Wine copies all its DLLs. On a full disk it leaves some out, and says only later that
+/// kernel32.dll is missing.
+const PREFIX_BYTES: u64 = 800_000_000;
+
 /// Gives a prefix the DLL that Wine lacks. Creates the prefix if it is missing or of another version.
 pub fn ensure(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let stamp = prefix.join("halprof-stamp");
@@ -28,6 +33,8 @@ pub fn ensure(workspace: &Workspace, prefix: &Path) -> Result<()> {
     if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         remove(prefix)?;
         files::make_folder(prefix)?;
+        let free = run::output(Command::new("df").args(["--output=avail", "--block-size=1"]).arg(prefix))?;
+        ensure_room(&free).with_context(|| format!("cannot make {}", prefix.display()))?;
         let made = Prefix::new(prefix);
         let log = workspace.log("wineserver");
         log.parent().map_or(Ok(()), files::make_folder)?;
@@ -63,6 +70,19 @@ pub fn clean_lab(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// Fails if a prefix does not fit into what `df --output=avail` says is free.
+fn ensure_room(df: &str) -> Result<()> {
+    let free = df.lines().nth(1).and_then(|bytes| bytes.trim().parse::<u64>().ok());
+    let free = free.with_context(|| format!("df printed no number of bytes: {df}"))?;
+    ensure!(
+        free >= PREFIX_BYTES,
+        "{} MB of the disk are free, and Wine needs {} MB: remove what is not needed, such as target folders",
+        free / 1_000_000,
+        PREFIX_BYTES / 1_000_000
+    );
+    Ok(())
+}
+
 fn remove(prefix: &Path) -> Result<()> {
     if !prefix.exists() {
         return Ok(());
@@ -76,4 +96,17 @@ fn remove(prefix: &Path) -> Result<()> {
 /// Ends every process of the prefix and waits for the last one to exit.
 pub fn stop_server(prefix: &Path) -> Result<()> {
     Prefix::new(prefix).stop().context("cannot start wineserver")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_made_only_where_it_fits() {
+        let refusal = |free: &str| ensure_room(free).unwrap_err().to_string();
+        assert!(ensure_room("     Avail\n800000000\n").is_ok());
+        assert!(refusal("Avail\n799999999\n").starts_with("799 MB of the disk are free, and Wine needs 800 MB"));
+        assert!(refusal("Avail\n-\n").starts_with("df printed no number"));
+    }
 }
