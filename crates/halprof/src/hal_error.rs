@@ -49,8 +49,10 @@ pub enum HalError {
         cause: io::Error,
     },
     /// Windows did not give the counters to a session.
-    #[error("Windows does not give the counters to this program")]
+    #[error("Windows does not give the counters to this program{holders}")]
     Refused {
+        /// The rest of the sentence: who holds which, if Windows tells it.
+        holders: String,
         /// Error of the function.
         #[source]
         cause: io::Error,
@@ -74,7 +76,7 @@ impl HalError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Call { cause, .. } | Self::NotAdded { cause, .. } | Self::Refused { cause }
+            Self::Call { cause, .. } | Self::NotAdded { cause, .. } | Self::Refused { cause, .. }
                 if OpenError::is_denied(cause) =>
             {
                 ErrorKind::Denied
@@ -91,7 +93,7 @@ impl HalError {
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::Call { cause, .. } | Self::NotAdded { cause, .. } | Self::Refused { cause }
+            Self::Call { cause, .. } | Self::NotAdded { cause, .. } | Self::Refused { cause, .. }
                 if OpenError::is_denied(cause) =>
             {
                 ELEVATED

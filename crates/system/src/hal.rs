@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `source_list` | the list of profile sources |
+//! | `counter_owners` | who holds the counters |
 //! | `added_sources` | events by their numbers, as sources that are added and removed |
 //! | `attribution` | counts of threads and processes, from switches with counters |
 //! | `lifetimes` | which thread and which process had an ID at a time |
@@ -14,6 +15,7 @@
 
 mod added_sources;
 mod attribution;
+pub mod counter_owners;
 mod device;
 mod lifetimes;
 mod machine;
@@ -81,6 +83,8 @@ pub trait HalCalls: Send + Sync {
     fn set_interval(&self, source: u32, interval: u32) -> io::Result<()>;
     /// Returns the maximum number of counters of a session; an error where Windows does not tell it.
     fn maximum_counters(&self) -> io::Result<u32>;
+    /// Returns who holds the counters of a CPU, for [`counter_owners::held`]; an error where Windows does not tell it.
+    fn counter_owners(&self, processor: u32) -> io::Result<Vec<u8>>;
     /// Returns the performance counter and its units per second.
     fn clock(&self) -> (u64, u64);
     /// Returns the number of CPUs.

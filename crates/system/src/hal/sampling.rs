@@ -93,7 +93,7 @@ impl SamplingSession {
         let per_second = events.iter().map(|event| u64::from(event.frequency.max(USUAL_RATE))).sum();
         let carrier = Carrier::Samples { per_second, with_stacks: lock(sink).is_some() };
         let plan = HalPlan { sources, processors: calls.processors(), carrier };
-        let session = started(calls.start(&plan, receive))?;
+        let session = started(calls.start(&plan, receive), &**calls)?;
         let (events, sink) = (events.to_vec(), Arc::clone(sink));
         Ok(Self { events, names, session, intervals, _added: added, samples, sink })
     }

@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 
 use super::added_sources::AddedSources;
 use super::attribution::{Attribution, CpuAccount, Sum};
-use super::{Carrier, HalCalls, HalPlan, SwitchSession};
+use super::{Carrier, HalCalls, HalPlan, SwitchSession, counter_owners};
 use crate::trace::switches::{Scheduling, scheduling};
 use crate::trace::{TraceError, TraceLosses};
 
@@ -61,7 +61,7 @@ impl CountingSession {
             }
         });
         let plan = HalPlan { sources, processors: calls.processors(), carrier: Carrier::Switches };
-        let session = started(calls.start(&plan, sink))?;
+        let session = started(calls.start(&plan, sink), &**calls)?;
         let mut session = Self {
             events: events.to_vec(),
             names,
@@ -215,9 +215,14 @@ pub const COUNTERS: &str = "TraceSetInformation(TracePmcCounterListInfo)";
 pub const SAMPLED: &str = "TraceSetInformation(TraceProfileSourceConfigInfo)";
 
 /// Returns a session, or why it did not start.
-pub fn started<T>(session: Result<T, TraceError>) -> Result<T, HalError> {
+pub fn started<T>(session: Result<T, TraceError>, calls: &dyn HalCalls) -> Result<T, HalError> {
     session.map_err(|error| match error.step {
-        COUNTERS | SAMPLED => HalError::Refused { cause: error.cause },
+        COUNTERS | SAMPLED => {
+            let held = counter_owners::held(calls).unwrap_or_default();
+            let told = || format!(", but counters to others: {}", counter_owners::sentence(&held));
+            let holders = if held.is_empty() { String::new() } else { told() };
+            HalError::Refused { holders, cause: error.cause }
+        }
         function => HalError::Call { function, cause: error.cause },
     })
 }

@@ -13,7 +13,8 @@ use windows_sys::Win32::Foundation::{
     ERROR_BAD_LENGTH, ERROR_INSUFFICIENT_BUFFER, ERROR_MORE_DATA, NTSTATUS, WIN32_ERROR,
 };
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    TRACE_QUERY_INFO_CLASS, TraceMaxPmcCounterQuery, TraceProfileSourceListInfo, TraceSampledProfileIntervalInfo,
+    TRACE_QUERY_INFO_CLASS, TraceMaxPmcCounterQuery, TracePmcCounterOwners, TraceProfileSourceListInfo,
+    TraceSampledProfileIntervalInfo,
 };
 use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 
@@ -29,6 +30,9 @@ const SYSTEM_PERFORMANCE_TRACE_INFORMATION: i32 = 31;
 
 /// Size of the first list of sources in bytes, for about 200 of them.
 const FIRST_BYTES: usize = 16 << 10;
+
+/// Room for the owners of the counters of a CPU in bytes, for 84 of them.
+const OWNERS_BYTES: usize = 1 << 10;
 
 /// Number of requests for a list that grows between two requests.
 const ATTEMPTS: usize = 4;
@@ -100,6 +104,13 @@ impl HalCalls for Calls {
         let mut maximum = [0; 4];
         checked(query(TraceMaxPmcCounterQuery, &mut maximum).0)?;
         word(Some(&maximum))
+    }
+
+    fn counter_owners(&self, processor: u32) -> io::Result<Vec<u8>> {
+        let mut owners = [0; OWNERS_BYTES];
+        owners.iter_mut().zip(processor.to_le_bytes()).for_each(|(to, from)| *to = from);
+        checked(query(TracePmcCounterOwners, &mut owners).0)?;
+        Ok(owners.into())
     }
 
     fn clock(&self) -> (u64, u64) {

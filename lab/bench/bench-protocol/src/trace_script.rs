@@ -99,6 +99,11 @@ pub struct HalScript {
     pub sources: Vec<(u32, String)>,
     /// Maximum number of counters of a session; 0 if Windows does not tell it.
     pub maximum: u32,
+    /// Type, profile source and tag of the owner of each counter; empty if Windows does not tell them.
+    pub owners: Vec<[u32; 3]>,
+    /// Events of each source that client.exe executes on the first CPU at the end of each session that counts. If there
+    /// are any, it executes nothing else.
+    pub known_work: Vec<Vec<u64>>,
     /// Number of switches of each CPU that have no counters, before the first one that has them.
     pub withheld: u32,
     /// CPUs whose switches never have counters.
@@ -147,6 +152,8 @@ impl Default for HalScript {
             processors: 0,
             sources: Vec::new(),
             maximum: 4,
+            owners: Vec::new(),
+            known_work: Vec::new(),
             withheld: 20,
             silent: Vec::new(),
             still: Vec::new(),

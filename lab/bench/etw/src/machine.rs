@@ -32,6 +32,7 @@ static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     sources: None,
     calls: 0,
     switches: BTreeMap::new(),
+    worked: 0,
 });
 
 /// EVENT_TRACE_FLAG_CSWITCH.
@@ -93,6 +94,8 @@ pub struct Machine {
     calls: u32,
     /// The scheduler of each session whose switches have counters.
     switches: BTreeMap<u64, SwitchModel>,
+    /// Number of sessions in which the program executed known work.
+    worked: usize,
 }
 
 impl Machine {
@@ -211,6 +214,7 @@ impl Machine {
         }
         // Events that were written until then belong to the session.
         self.pull()?;
+        self.execute_known_work(handle);
         let session = self.sessions.stop(handle);
         if let Some(Session { name, .. }) = &session {
             leave_sessions(left_sessions().into_iter().filter(|other| other != name));
@@ -231,6 +235,19 @@ impl Machine {
             finish(session, running).map_err(|_| ERROR_WRITE_FAULT)?;
         }
         Ok(running)
+    }
+
+    /// Lets the program execute the known work of the script in a session that counts.
+    fn execute_known_work(&mut self, handle: u64) {
+        let work = script().hal.known_work.get(self.worked);
+        if let (Some(work), Some(model), Some(running)) =
+            (work, self.switches.get_mut(&handle), self.running.get(&handle))
+        {
+            self.worked += 1;
+            for event in model.execute(work, counter()) {
+                lock(&running.delivery).add_of_kernel(event, running.now());
+            }
+        }
     }
 
     fn is_enabled_elsewhere(&self, handle: u64, provider: &ProviderId) -> bool {

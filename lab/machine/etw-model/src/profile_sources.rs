@@ -20,6 +20,7 @@ const LIST: i32 = 7;
 const EVENTS: i32 = 8;
 const COUNTERS: i32 = 9;
 const MAXIMUM: i32 = 22;
+const OWNERS: i32 = 25;
 
 /// Classes of SystemPerformanceTraceInformation; the offset of the name in the first, and the size of the second.
 const ADD: u32 = 0x15;
@@ -157,6 +158,12 @@ impl ProfileSources {
                 if is_known { Ok(words(&[source, self.interval(source)])) } else { Err(INVALID_PARAMETER) }
             }
             MAXIMUM if self.script.maximum != 0 => Ok(self.script.maximum.to_le_bytes().to_vec()),
+            OWNERS if !self.script.owners.is_empty() => {
+                let processor = word(given, 0).ok_or(BAD_LENGTH)?;
+                let count = u32::try_from(self.script.owners.len()).unwrap_or_default();
+                let owners = self.script.owners.as_flattened();
+                Ok(words(&[&[processor, count], owners].concat()))
+            }
             _ => Err(NOT_SUPPORTED),
         }
     }

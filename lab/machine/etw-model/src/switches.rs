@@ -15,6 +15,9 @@ const SWITCH: u8 = 36;
 /// Shortest and longest time until the next switch, in units of the performance counter of Wine (100 ns).
 const SLICE: [u64; 2] = [500, 12_000];
 
+/// The program that executes known work.
+const CLIENT: &str = "client.exe";
+
 /// A thread of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LiveThread {
@@ -108,6 +111,19 @@ impl SwitchModel {
         events
     }
 
+    /// Lets the client execute known work on the first CPU at a time. Returns the events of that time.
+    pub fn execute(&mut self, work: &[u64], time: u64) -> Vec<DeliveredEvent> {
+        let client = self.threads.iter().find(|one| one.name == CLIENT).map(|one| (one.process, one.thread));
+        let mut events = self.switch_to(0, time, client);
+        let sums = client.and_then(|(process, _)| self.ledger.get_mut(&process));
+        if let (Some(cpu), Some(ledger)) = (self.cpus.first_mut(), sums) {
+            let counts = cpu.counters.iter_mut().zip(&mut ledger.events).zip(work);
+            counts.for_each(|((counter, sum), events)| (*counter, *sum) = (*counter + events, *sum + events));
+        }
+        events.extend(self.switch(0, time + 1));
+        events
+    }
+
     fn change_threads(&mut self, time: u64, threads: &[LiveThread]) -> Vec<DeliveredEvent> {
         let mut events = Vec::new();
         let before = std::mem::replace(&mut self.threads, threads.to_vec());
@@ -140,6 +156,11 @@ impl SwitchModel {
 
     /// Switches a CPU to another thread. Returns its samples until then, and the event of the switch.
     fn switch(&mut self, number: usize, time: u64) -> Vec<DeliveredEvent> {
+        self.switch_to(number, time, None)
+    }
+
+    /// Switches a CPU to a thread, or to any.
+    fn switch_to(&mut self, number: usize, time: u64, wanted: Option<(u32, u32)>) -> Vec<DeliveredEvent> {
         let others: Vec<u32> = self.cpus.iter().map(|cpu| cpu.running.1).collect();
         let ready: Vec<(u32, u32)> = self.threads.iter().map(|one| (one.process, one.thread)).collect();
         let ready: Vec<_> = ready.into_iter().filter(|(_, thread)| !others.contains(thread)).collect();
@@ -156,11 +177,13 @@ impl SwitchModel {
             entry.parent = one.parent;
             entry.name.clone_from(&one.name);
         }
+        let stands_still =
+            self.script.still.contains(&index) || entry.name == CLIENT && !self.script.known_work.is_empty();
         let mut samples = Vec::new();
         let counters = cpu.counters.iter_mut().zip(&self.sources).zip(&mut entry.events);
         for (place, ((counter, source), sum)) in counters.enumerate() {
             let rate = Random::new(u64::from(*source), u64::from(old)).up_to(40) + 1;
-            let events = if self.script.still.contains(&index) { 0 } else { (time - cpu.since) * rate / 4 };
+            let events = if stands_still { 0 } else { (time - cpu.since) * rate / 4 };
             *counter += events;
             *sum += if is_counted { events } else { 0 };
             if let Some(sampled) = &mut self.sampled {
@@ -173,6 +196,7 @@ impl SwitchModel {
         }
         let goes_idle = old != 0 && self.random.percent(30);
         let next = if goes_idle { None } else { self.random.pick(&ready).copied() };
+        let next = wanted.or(next);
         cpu.running = next.unwrap_or_default();
         cpu.since = time;
         cpu.until = time + SLICE[0] + self.random.up_to(SLICE[1] - SLICE[0]);
