@@ -1,7 +1,7 @@
 //! `list`: shows the profile sources, in the format of `wpr -profilesources`.
 
 pub mod metrics;
-mod own_hal;
+pub mod own_hal;
 pub mod search;
 pub mod tables;
 

@@ -1,6 +1,6 @@
 //! A guest whose counters do not all count: the driver tries them at each start, and the client says which do not.
 
-use bench_protocol::Counter;
+use bench_protocol::{Counter, TraceScript};
 use tests::{Lab, thousands};
 
 #[test]
@@ -33,7 +33,7 @@ fn a_fixed_counter_that_stands_still_is_replaced_and_what_cannot_be_replaced_is_
     let csv = lab.client(&["stat", "-x,", "-e", "UnhaltedReferenceCycles", "--", "cmd", "/c", "ver"]).unwrap();
     assert!(csv.err.contains("0,does not count here,UnhaltedReferenceCycles,"), "{}", csv.err);
     for verb in [&["info"][..], &["diagnose", "--live"]] {
-        let shown = lab.client(verb).unwrap().success().unwrap().out;
+        let shown = lab.traced_client(&TraceScript::default(), verb).unwrap().success().unwrap().out;
         assert!(shown.contains("F1 F2 stand still"), "{shown}");
     }
     lab.uninstall().unwrap();

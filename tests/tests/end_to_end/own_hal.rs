@@ -146,6 +146,71 @@ fn the_list_of_the_hal_says_how_many_at_once_and_what_the_driver_has_more() {
     lab.finish().unwrap();
 }
 
+/// The loops of a selftest: iterations of eight instructions and a branch, once and twice, and what is around them.
+fn known_work(thousandths: u64) -> Vec<Vec<u64>> {
+    let of = |times: u64| [8, 1].map(|each| 5_000 + times * 20_000_000 * each * thousandths / 1_000).to_vec();
+    vec![of(1), of(2)]
+}
+
+fn verdicts(ran: ProgramOutput, code: i32) -> Vec<(String, String)> {
+    assert_eq!(ran.code, code, "{}{}", ran.out, ran.err);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    json_schemas::check(&json).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let of = |check: &Value| (text(&check["name"]), text(&check["verdict"]));
+    json["checks"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn a_selftest_of_the_hal_counts_known_work_of_the_client_alone() {
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    for (thousandths, code, verdict) in [(1_000, 0, "passed"), (970, 28, "failed")] {
+        let hal = HalScript { known_work: known_work(thousandths), ..HalScript::default() };
+        let ran = lab.traced_client(&script(hal, Disorder::default()), &["selftest", "-C", "0", "--json"]).unwrap();
+        let wanted = ["instructions, own HAL", "branches, own HAL"].map(|name| (name.to_owned(), verdict.to_owned()));
+        assert_eq!(verdicts(ran, code), wanted);
+    }
+    let silent = script(HalScript { silent: vec![1], ..HalScript::default() }, Disorder::default());
+    let ran = lab.traced_client(&silent, &["selftest", "--backend", "hal"]).unwrap();
+    assert!(ran.code == 28 && ran.out.contains("no counters arrive from CPU 1"), "{}{}", ran.out, ran.err);
+    let ran = lab.traced_client(&silent, &["selftest", "--stacks"]).unwrap();
+    assert!(ran.code == 7 && ran.err.contains("a test of call stacks or of threads needs the driver"), "{}", ran.err);
+    let ran = lab.traced_client(&silent, &["selftest", "--compare"]).unwrap();
+    assert!(ran.code == 3 && ran.err.contains("not installed"), "{}", ran.err);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_live_diagnosis_has_the_hals_own_list_and_who_holds_counters() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    let tag = u32::from_le_bytes(*b"Etwp");
+    let held = || HalScript { owners: vec![[0; 3], [3, 0x13, tag], [1, 0, 0]], ..HalScript::default() };
+    let live = |lab: &Lab, hal, options: &[&str]| {
+        let line = [&["diagnose", "--live"], options].concat();
+        lab.traced_client(&script(hal, Disorder::default()), &line).unwrap().success().unwrap()
+    };
+    let out = live(&lab, held(), &[]).out;
+    for wanted in [
+        "Its own list   13 sources\n",
+        "Counters held  counter 1 by Etwp (source 19) on CPUs 0-1, counter 2 by someone unknown on CPUs 0-1\n",
+        "The driver is not installed, so no register was read.\n",
+    ] {
+        assert!(out.contains(wanted), "{wanted}{out}");
+    }
+    let refused = Refusal { function: "TraceSetInformation(9)".to_owned(), error: 1_450, times: 1 };
+    let busy = TraceScript { refusals: vec![refused], ..script(held(), Disorder::default()) };
+    let ran = stat(&lab, &busy, &["-e", "TotalIssues"]);
+    let wanted = "Windows does not give the counters to this program, but counters to others: counter 1 by Etwp";
+    assert!(ran.code == 24 && ran.err.contains(wanted), "{}", ran.err);
+
+    lab.install().unwrap();
+    let json = live(&lab, HalScript::default(), &["--json"]).json().unwrap();
+    assert_eq!(json["own_hal"]["sources"].as_array().unwrap().len(), 13);
+    assert!(json["own_hal"]["held_counters"].is_null() && json["driver"]["interface"] == "Emon");
+    assert!(!json["processors"][0]["registers"].as_array().unwrap().is_empty());
+    lab.finish().unwrap();
+}
+
 #[test]
 fn what_the_hal_cannot_do_is_refused_with_the_way_to_the_driver() {
     let lab = Lab::boot("haswell-4710mq").unwrap();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use halprof::source::Sources;
+use halprof::OpenError;
+use halprof::source::{SourceInfo, Sources};
 use halprof::text::processors::ranges;
 use halprof::text::register;
 use pmu::Cpuid;
@@ -14,9 +15,11 @@ use x86_defs::cpuid::leaf;
 use super::Diagnosis;
 use crate::cli::Json;
 use crate::verb::info::Info;
+use crate::verb::list::own_hal::Differences;
 use counts::cpuid;
-use system::WindowsVersion;
-use system::connection;
+use system::connection::{self, BackendChoice};
+use system::hal::counter_owners::{self, HeldCounter};
+use system::{System, WindowsVersion};
 use terminal::context::Context;
 use terminal::document::Document;
 use terminal::format::{self, counted, properties, table};
@@ -37,7 +40,9 @@ pub struct Live {
     enforces_signatures: Option<bool>,
     /// Whether it accepts signatures for tests, if that is known.
     accepts_test_signatures: Option<bool>,
-    driver: Info,
+    /// `null` if it is not installed.
+    driver: Option<Info>,
+    own_hal: Option<OwnHal>,
     /// What the HAL of Windows says about the sources of the driver.
     hal_sources: Vec<HalSource>,
     /// What CPUID says on the processor on which the client runs.
@@ -48,6 +53,36 @@ pub struct Live {
 
 impl Document for Live {
     const SCHEMA: &'static str = "halprof.live/1";
+}
+
+/// What Windows' own HAL offers without the driver.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OwnHal {
+    sources: Vec<SourceInfo>,
+    differences: Differences,
+    /// The counters that someone holds; `null` if Windows does not tell them, as before Windows 11.
+    held_counters: Option<Vec<HeldCounter>>,
+}
+
+impl OwnHal {
+    /// Asks Windows. Nothing if it refuses to list its sources, or if this is not Windows.
+    fn of(system: &dyn System) -> Result<Option<Self>, Error> {
+        let listed =
+            connection::choose(system, BackendChoice::Hal).and_then(|hal| Ok(hal.sources()?.iter().cloned().collect()));
+        let (Some(calls), Ok::<Vec<_>, _>(sources)) = (system.hal(), listed) else { return Ok(None) };
+        let differences = Differences::on_this_processor(&sources)?;
+        Ok(Some(Self { sources, differences, held_counters: counter_owners::held(&*calls).ok() }))
+    }
+
+    fn rows(&self) -> [(&'static str, String); 2] {
+        let held = match self.held_counters.as_deref() {
+            None => "Windows does not tell who holds them".to_owned(),
+            Some([]) => "none, as far as Windows knows".to_owned(),
+            Some(held) => counter_owners::sentence(held),
+        };
+        [("Its own list", counted(self.sources.len() as u64, "source")), ("Counters held", held)]
+    }
 }
 
 #[derive(Serialize)]
@@ -136,22 +171,32 @@ impl Register {
 
 pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
-    let connection = connection::open(system)?;
-    let (info, sources) = (connection.info()?, connection.sources()?);
+    let own_hal = OwnHal::of(system)?;
+    let connection = match connection::open(system) {
+        Err(halprof::Error::Open(OpenError::NotInstalled)) if own_hal.is_some() => None,
+        opened => Some(opened?),
+    };
     let cpu = cpuid::this_processor();
-    let mut processors = Vec::new();
-    for processor in 0..info.processors {
-        let records = connection.registers(processor)?;
-        let registers = records.iter().map(|record| Register::new(record, info.interface)).collect();
-        processors.push(ProcessorRegisters { processor, registers });
+    let (mut driver, mut hal_sources, mut processors, mut sessions) = (None, Vec::new(), Vec::new(), 0);
+    if let Some(connection) = connection {
+        let (info, sources) = (connection.info()?, connection.sources()?);
+        for processor in 0..info.processors {
+            let records = connection.registers(processor)?;
+            let registers = records.iter().map(|record| Register::new(record, info.interface)).collect();
+            processors.push(ProcessorRegisters { processor, registers });
+        }
+        driver = Some(Info::new(&info, connection.core_types()?));
+        hal_sources = connection.hal_sources()?.iter().map(|record| HalSource::new(record, sources)).collect();
+        sessions = info.sessions;
     }
     let integrity = system.code_integrity().ok();
     let live = Live {
         windows: system.windows_version(),
         enforces_signatures: integrity.map(|found| found.is_enforced),
         accepts_test_signatures: integrity.map(|found| found.accepts_test_signatures),
-        driver: Info::new(&info, connection.core_types()?),
-        hal_sources: connection.hal_sources()?.iter().map(|record| HalSource::new(record, sources)).collect(),
+        driver,
+        own_hal,
+        hal_sources,
         cpuid: Diagnosis::new("this processor".to_owned(), &cpu)?,
         hypervisor_leaves: hypervisor_leaves(&cpu),
         processors,
@@ -160,8 +205,14 @@ pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
         return context.json(&live);
     }
     context.say(&rows(&live))?;
+    for sentence in live.own_hal.iter().flat_map(|hal| hal.differences.sentences()) {
+        context.say(&format!("\n{sentence}"))?;
+    }
+    if live.driver.is_none() {
+        return context.say("\nThe driver is not installed, so no register was read.");
+    }
     context.say(&format!("\n{}\n", registers(&live.processors)))?;
-    context.say(&summary(&live.processors, info.sessions))
+    context.say(&summary(&live.processors, sessions))
 }
 
 /// Returns the leaves of the hypervisor, if CPUID reports one.
@@ -191,8 +242,9 @@ fn rows(live: &Live) -> String {
         (None, _) => "unknown",
     };
     let mut rows = vec![("Windows", windows(&live.windows)), ("Signatures", signatures.to_owned())];
-    rows.push(("Windows' HAL", hal(&live.hal_sources)));
-    rows.extend(live.driver.rows());
+    rows.extend(live.driver.as_ref().map(|_| ("Windows' HAL", hal(&live.hal_sources))));
+    rows.extend(live.own_hal.iter().flat_map(OwnHal::rows));
+    rows.extend(live.driver.iter().flat_map(Info::rows));
     properties(&rows)
 }
 
