@@ -213,8 +213,13 @@ for each processor, which responds slowly meanwhile. If the counts are right,
 programs that use the library see them as verified on this machine, until
 Windows, the processor or the driver changes. If one is wrong, they do not.
 
+With --backend hal, or without the driver, Windows' own HAL counts the loops of
+this process, in both modes and to 2 %. With --compare it does so after the
+driver, and must agree with it.
+
 EXAMPLES
   .\\client selftest
+  .\\client selftest --compare
   .\\client selftest --stacks
   .\\client selftest --threads
   .\\client selftest -C 0-7 --json > selftest.json
@@ -401,6 +406,11 @@ pub struct SelftestArgs {
     /// Also test counts of threads, and save whether they are right
     #[arg(long)]
     pub threads: bool,
+    /// Also count the loops by Windows' own HAL, and compare with the driver
+    #[arg(long, conflicts_with = "backend")]
+    pub compare: bool,
+    #[command(flatten)]
+    pub backend: BackendArgs,
     #[command(flatten)]
     pub force: Force,
     #[command(flatten)]

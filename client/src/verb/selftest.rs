@@ -7,9 +7,11 @@
 //! | module | tests |
 //! |---|---|
 //! | `tester` | counts and samples |
+//! | `own_hal` | counts of Windows' own HAL |
 //! | `stacks` | call stacks |
 //! | `threads` | counts of threads |
 
+mod own_hal;
 mod stacks;
 mod tester;
 mod threads;
@@ -19,13 +21,13 @@ use std::io;
 
 use halprof::text::processors::named;
 use halprof::verification::{self, ThreadReading, Verification};
-use halprof::{Driver, Machine};
+use halprof::{Backend, Driver, Machine};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::cli::SelftestArgs;
 use system::System;
-use system::connection;
+use system::connection::{self, BackendChoice};
 use system::trace::TraceError;
 use terminal::context::Context;
 use terminal::document::Document;
@@ -41,6 +43,10 @@ const ROUNDS: u32 = 10;
 /// Names of the tests of call stacks.
 const WITH_STACK: &str = "samples with a stack";
 const EQUAL_STACKS: &str = "stacks equal to the calls";
+
+/// Names of the tests of Windows' own HAL.
+const INSTRUCTIONS_OF_HAL: &str = "instructions, own HAL";
+const BRANCHES_OF_HAL: &str = "branches, own HAL";
 
 /// Names of the tests of counts of threads.
 const OF_THREAD: &str = "instructions, thread";
@@ -142,6 +148,7 @@ enum Subject {
     Counters,
     Stacks,
     Threads,
+    Hal,
 }
 
 #[derive(Debug, Serialize)]
@@ -192,6 +199,7 @@ impl Check {
     fn subject(&self) -> Subject {
         match self.name {
             WITH_STACK | EQUAL_STACKS => Subject::Stacks,
+            INSTRUCTIONS_OF_HAL | BRANCHES_OF_HAL => Subject::Hal,
             OF_THREAD | OF_SWITCHED_THREAD | OF_LONG_SLICE => Subject::Threads,
             _ => Subject::Counters,
         }
@@ -243,7 +251,13 @@ impl Document for Selftest {
 
 pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
-    let machine = Machine::over(connection::open(system)?, system.thread_system());
+    let driver = || connection::choose(system, BackendChoice::Driver);
+    let opened = if args.compare { driver()? } else { args.backend.open(context)? };
+    if args.stacks || args.threads {
+        opened.check_driver("a test of call stacks or of threads")?;
+    }
+    let hal = args.compare.then(|| connection::choose(system, BackendChoice::Hal)).transpose()?;
+    let machine = Machine::over(opened.into_driver(), system.thread_system());
     let connection = machine.driver();
     let (mut checks, mut is_interrupted, mut keeps_64_bits) = (Vec::new(), false, args.threads);
     let mut readings = BTreeSet::new();
@@ -260,7 +274,15 @@ pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
             break;
         }
         let tester = Tester { system, connection, flags: args.force.flags(), processor };
-        checks.extend(tester.checks(args.stacks)?);
+        let mut of_processor = match connection.backend() {
+            Backend::DRIVER => tester.checks(args.stacks)?,
+            _ => tester.own_hal(&[])?,
+        };
+        if let Some(hal) = &hal {
+            let of_hal = Tester { connection: hal, ..tester }.own_hal(&of_processor)?;
+            of_processor.extend(of_hal);
+        }
+        checks.extend(of_processor);
         if args.threads {
             let ThreadChecks { checks: of_threads, reading, keeps_64_bits: keeps } = tester.threads(&machine)?;
             checks.extend(of_threads);
@@ -356,6 +378,11 @@ fn conclusion(selftest: &Selftest) -> String {
             "The counters of this machine count as expected.",
         ),
         (Subject::Stacks, "Call stacks are missing or wrong.", "The call stacks are those of the calls."),
+        (
+            Subject::Hal,
+            "Windows' own HAL does not count what was executed.",
+            "Windows' own HAL counts what was executed.",
+        ),
         (Subject::Threads, "Counts of threads are not those of the work.", "Counts of threads are those of the work."),
     ];
     let result = |(subject, failed, passed)| {

@@ -36,6 +36,12 @@ impl Deref for Connection {
 }
 
 impl Connection {
+    /// Returns what counts, without the call stacks.
+    #[must_use]
+    pub fn into_driver(self) -> Driver {
+        self.driver
+    }
+
     /// Starts what delivers the call stacks of samples to `sink`.
     pub fn trace(
         &self,

@@ -2,7 +2,7 @@
 //! between the same two requests.
 
 use bench_protocol::{
-    Disorder, EventCount, InterruptSite, Refusal, ScriptedRequest, SiteStack, TraceScript, UserParts,
+    Disorder, EventCount, HalScript, InterruptSite, Refusal, ScriptedRequest, SiteStack, TraceScript, UserParts,
 };
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -98,6 +98,17 @@ fn a_selftest_passes_and_fails_with_counters_that_are_wrong_by_one_percent() {
                 json["checks"].as_array().unwrap().iter().map(|check| check["verdict"].clone()).collect();
             let counted = if code == 0 { "passed" } else { "failed" };
             assert_eq!(verdicts, [counted, counted, "passed", "passed", "passed"], "{identity}, {accuracy}: {json}");
+        }
+        // The HAL counts what the driver has counted, or 3 % less.
+        for (thousandths, verdict) in [(1_000, "passed"), (970, "failed")] {
+            lab.wire.script_requests(0, script(*selects, 1_000)).unwrap();
+            let of = |times: u64| [8, 1].map(|each| times * 20_000_000 * each * thousandths / 1_000).to_vec();
+            let hal = HalScript { known_work: vec![of(1), of(2)], ..HalScript::default() };
+            let trace = TraceScript { hal, ..TraceScript::default() };
+            let ran = lab.traced_client(&trace, &["selftest", "--compare", "--json"]).unwrap();
+            let json: Value = serde_json::from_str(&ran.out).unwrap();
+            let of_hal = &json["checks"].as_array().unwrap()[5..];
+            assert!(of_hal.len() == 2 && of_hal.iter().all(|check| check["verdict"] == verdict), "{json:#}");
         }
         lab.wire.hold_clocks(false).unwrap();
         lab.uninstall().unwrap();

@@ -153,6 +153,11 @@ fn counting() -> Vec<Step> {
             .minutes(10)
             .proof(proof::counts_of_threads, "Windows counts known work of a thread, also beside another thread")
             .decides(&["counts-of-threads", "bits-of-threads"]),
+        Step::client("selftest-compare", &["selftest", "--compare", "--json"])
+            .needs(&[Need::Counters])
+            .minutes(5)
+            .proof(proof::selftest, "the HAL counts known work as the driver does")
+            .decides(&["counters-on-switches", "hal-counts-as-driver"]),
         Step::client("list", &["list", "--json"]),
         stat("stat", &[], &WORK)
             .proof(proof::plausible, "each event counts, without a mark and with 0.2 to 5 instructions per cycle")

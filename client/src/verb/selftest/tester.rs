@@ -93,7 +93,7 @@ impl Tester<'_> {
         Ok(self.connection.sources()?.with_role(role).map(|source| (source.event, source.name.clone())))
     }
 
-    fn header(&self, ring: u32) -> StartHeader {
+    pub fn header(&self, ring: u32) -> StartHeader {
         let mut processors = ProcessorSet::EMPTY;
         processors.insert(self.processor); // the list has only numbers that a set can hold
         StartHeader {

@@ -95,6 +95,8 @@ fn a_run_without_trouble_proves_every_claim_that_this_guest_can_decide() {
             "set-vmprocessor-perfmon",
             "interrupt-through-handler-slot",
             "hal-tells-its-sources",
+            "counters-on-switches",
+            "hal-counts-as-driver",
             "events-from-dpc",
             "stack-from-dpc",
             "inf-restricts-events",
