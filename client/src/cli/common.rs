@@ -45,15 +45,23 @@ enum BackendName {
     Driver,
     /// Windows' own HAL, without the driver
     Hal,
+    /// Windows' profile objects: estimates of single processes, without administrator
+    Profile,
 }
 
 impl BackendArgs {
+    /// Returns whether the counts are estimates.
+    pub fn estimates(&self) -> bool {
+        matches!(self.backend, Some(BackendName::Profile))
+    }
+
     /// Opens what counts, and tells what it cannot do.
     pub fn open(&self, context: &mut Context) -> Result<Connection, Error> {
         let choice = match self.backend {
             None => BackendChoice::Installed,
             Some(BackendName::Driver) => BackendChoice::Driver,
             Some(BackendName::Hal) => BackendChoice::Hal,
+            Some(BackendName::Profile) => BackendChoice::ProfileObjects,
         };
         let connection = connection::choose(context.system()?, choice)?;
         if let Some(limits) = connection.backend().limits {

@@ -21,7 +21,7 @@ use std::io;
 
 use halprof::text::processors::named;
 use halprof::verification::{self, ThreadReading, Verification};
-use halprof::{Backend, Driver, Machine};
+use halprof::{Backend, Driver, HalError, Machine};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -251,6 +251,9 @@ impl Document for Selftest {
 
 pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
+    if args.backend.estimates() {
+        return Err(halprof::Error::from(HalError::NeedsElevation { what: "a self-test" }).into());
+    }
     let driver = || connection::choose(system, BackendChoice::Driver);
     let opened = if args.compare { driver()? } else { args.backend.open(context)? };
     if args.stacks || args.threads {

@@ -20,6 +20,12 @@ pub enum HalError {
         /// What was asked for.
         what: &'static str,
     },
+    /// Windows lets administrators alone do it.
+    #[error("{what} needs an administrator: others can only count single processes")]
+    NeedsElevation {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// Only the HAL can.
     #[error("the driver counts CPUs and not processes")]
     NeedsHal,
@@ -81,6 +87,7 @@ impl HalError {
             {
                 ErrorKind::Denied
             }
+            Self::NeedsElevation { .. } => ErrorKind::Denied,
             Self::NeedsDriver { .. } | Self::NeedsHal | Self::NotAdded { .. } => ErrorKind::UnsupportedSource,
             Self::Call { .. } => ErrorKind::Other,
             Self::Reserved { .. } | Self::Refused { .. } | Self::StandStill { .. } | Self::Silent { .. } => {
@@ -98,6 +105,7 @@ impl HalError {
             {
                 ELEVATED
             }
+            Self::NeedsElevation { .. } => "--backend hal from an elevated prompt",
             Self::NeedsDriver { .. } | Self::NotAdded { .. } => ".\\client install, then without --backend hal",
             Self::NeedsHal => "--backend hal",
             Self::Call { .. } => return None,

@@ -18,6 +18,8 @@ pub enum BackendChoice {
     Driver,
     /// The HAL of Windows, without the driver.
     Hal,
+    /// Its profile objects, without administrator.
+    ProfileObjects,
 }
 
 /// What counts, and what delivers the call stacks of its samples.
@@ -60,14 +62,14 @@ impl Connection {
 pub fn choose(system: &dyn System, choice: BackendChoice) -> Result<Connection, Error> {
     let with_driver = |driver| Connection { driver, hal: None };
     let missing = match choice {
-        BackendChoice::Hal => OpenError::NotWindows.into(),
+        BackendChoice::Hal | BackendChoice::ProfileObjects => OpenError::NotWindows.into(),
         BackendChoice::Driver => return open(system).map(with_driver),
         BackendChoice::Installed => match open(system) {
             Err(error @ Error::Open(OpenError::NotInstalled)) => error,
             opened => return opened.map(with_driver),
         },
     };
-    let hal = HalDevice::new(system.hal().ok_or(missing)?);
+    let hal = HalDevice::new(system.hal().ok_or(missing)?, choice == BackendChoice::ProfileObjects);
     let driver = Driver::over(Box::new(hal.clone()))?.with_imported_events(system.event_cache());
     Ok(Connection { driver, hal: Some(hal) })
 }

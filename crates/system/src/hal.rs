@@ -11,6 +11,7 @@
 //! | `session` | a session that counts |
 //! | `samples` | samples in the form in which the driver delivers its own |
 //! | `sampling` | a session that samples |
+//! | `profile_objects` | a session that needs no administrator |
 //! | `device` | the requests of the driver, answered by the HAL |
 
 mod added_sources;
@@ -19,6 +20,7 @@ pub mod counter_owners;
 mod device;
 mod lifetimes;
 mod machine;
+mod profile_objects;
 #[cfg(test)]
 mod sample_tests;
 mod samples;
@@ -36,6 +38,7 @@ use raw_cpuid::CpuIdResult;
 use crate::trace::{TraceError, TraceSession, TraceSink};
 
 pub use self::device::HalDevice;
+pub use self::profile_objects::ProfileObject;
 pub use self::session::{COUNTERS, SAMPLED};
 
 /// A session of Event Tracing for Windows whose events carry the HAL's counters.
@@ -95,6 +98,9 @@ pub trait HalCalls: Send + Sync {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult;
     /// Returns the process and the ID of each thread.
     fn threads(&self) -> io::Result<Vec<(u32, u32)>>;
+    /// Starts to count the interrupts of a source that meet a process in user or in kernel mode, until the result is
+    /// dropped. This needs no administrator.
+    fn profile(&self, process: u32, source: u32, is_kernel: bool) -> io::Result<Box<dyn ProfileObject>>;
     /// Starts a session, whose events go to `sink`.
     fn start(&self, plan: &HalPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError>;
 }

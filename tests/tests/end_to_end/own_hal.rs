@@ -212,6 +212,43 @@ fn a_live_diagnosis_has_the_hals_own_list_and_who_holds_counters() {
 }
 
 #[test]
+fn without_administrator_the_events_of_a_process_are_estimated_in_each_mode() {
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    let workload = lab.workload().unwrap();
+    let process = workload.description.process.to_string();
+    let script = script(HalScript { hits: [100, 40], ..HalScript::default() }, Disorder::default());
+    let line = |options: &[&'static str]| [&["stat", "--backend", "profile"], options].concat();
+    let events = "TotalCycles:u,TotalCycles:k,TotalCycles,TotalIssues:u";
+    let options = ["--json", "-e", events, "-p", &process, "--duration", "100ms", "-o", "-"];
+    let options: Vec<&str> = line(&[]).into_iter().chain(options).collect();
+    let stat = lab.traced_client(&script, &options).unwrap().json().unwrap();
+    assert_eq!(counts(&stat), [1_900, 760, 2_660, 200].map(|hits| hits * 65_536));
+    let remark = stat["remarks"][3].as_str().unwrap();
+    assert_eq!(remark, "TotalIssues is 200 interrupts, one for 65536 events, and so true to 7.1 %");
+
+    let refused = |function: &str, status| TraceScript {
+        refusals: vec![Refusal { function: function.to_owned(), error: status, times: 1 }],
+        ..script.clone()
+    };
+    for (script, options, code, reason) in [
+        (&refused("NtCreateProfileEx", 0xC000_00BB), &["-p", &process][..], 1, "NtCreateProfileEx failed"),
+        (&refused("NtStartProfile", 0xC000_0022), &["-p", &process], 5, "NtCreateProfileEx failed"),
+        (&script, &["-a", "--duration", "10ms"], 5, "a count of the whole machine needs an administrator"),
+        (&script, &["-e", "r00c4", "-p", &process], 5, "an event by its number needs an administrator"),
+    ] {
+        let options: Vec<&str> = line(&[]).into_iter().chain(options.iter().copied()).collect();
+        let ran = lab.traced_client(script, &options).unwrap();
+        assert!(ran.code == code && ran.err.contains(reason), "{}", ran.err);
+    }
+    for (verb, reason) in [(&["record", "-a"][..], "sampling"), (&["selftest"], "a self-test")] {
+        let ran = lab.traced_client(&script, &[verb, &["--backend", "profile"]].concat()).unwrap();
+        assert!(ran.code == 5 && ran.err.contains(&format!("{reason} needs an administrator")), "{}", ran.err);
+    }
+    drop(workload);
+    lab.finish().unwrap();
+}
+
+#[test]
 fn what_the_hal_cannot_do_is_refused_with_the_way_to_the_driver() {
     let lab = Lab::boot("haswell-4710mq").unwrap();
     let script = script(HalScript::default(), Disorder::default());

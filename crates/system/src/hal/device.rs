@@ -16,6 +16,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use super::HalCalls;
 use super::machine;
+use super::profile_objects::ProfileObjectSession;
 use super::samples::Samples;
 use super::sampling::{SamplingSession, StackSink};
 use super::session::{CountingSession, lock};
@@ -26,12 +27,18 @@ const LIMITS: &str = "Windows' own HAL counts, without the driver: whole process
     or :k, no precise events, no turns of more events than counters, and no count at any moment; it samples all CPUs \
     at fixed intervals";
 
+/// What profile objects cannot do, in one sentence.
+const LIMITS_OF_OBJECTS: &str = "Windows' profile objects count, without administrator: how often the interrupts of a \
+    source meet one process, from which its events are estimated; no samples, no other processes, no events by number";
+
 /// The HAL as a device.
 #[derive(Clone)]
 pub struct HalDevice(Arc<Mutex<State>>);
 
 struct State {
     calls: Arc<dyn HalCalls>,
+    /// Whether profile objects count, which need no administrator.
+    by_objects: bool,
     session: Option<(u64, Session)>,
     /// The samples of the last session that sampled.
     samples: Option<(u64, Arc<Mutex<Samples>>)>,
@@ -45,6 +52,7 @@ struct State {
 enum Session {
     Counting(Box<CountingSession>),
     Sampling(SamplingSession),
+    Objects(ProfileObjectSession),
 }
 
 /// The call stacks of a session, which ends by itself, and whose remarks tell what was lost.
@@ -56,11 +64,11 @@ impl TraceSession for StackSink {
 }
 
 impl HalDevice {
-    /// Creates a device over the functions of Windows.
+    /// Creates a device over the functions of Windows: `by_objects` over those that need no administrator.
     #[must_use]
-    pub fn new(calls: Arc<dyn HalCalls>) -> Self {
-        let state =
-            State { calls, session: None, samples: None, sink: StackSink::default(), last: 0, remarks: Vec::new() };
+    pub fn new(calls: Arc<dyn HalCalls>, by_objects: bool) -> Self {
+        let (sink, remarks) = (StackSink::default(), Vec::new());
+        let state = State { calls, by_objects, session: None, samples: None, sink, last: 0, remarks };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -97,7 +105,8 @@ impl HalDevice {
 
 impl Device for HalDevice {
     fn backend(&self) -> Backend {
-        Backend { limits: Some(LIMITS), counts_processes: true }
+        let limits = self.with(|state| if state.by_objects { LIMITS_OF_OBJECTS } else { LIMITS });
+        Backend { limits: Some(limits), counts_processes: true }
     }
 
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
@@ -114,6 +123,7 @@ impl Device for HalDevice {
             let own = state.session.as_mut().filter(|(number, _)| *number == session);
             match own {
                 Some((_, Session::Counting(counting))) => Ok(counting.follow(process, calls)?),
+                Some((_, Session::Objects(objects))) => Ok(objects.follow(process, calls)?),
                 _ => Err(io::ErrorKind::NotFound.into()),
             }
         })
@@ -171,7 +181,10 @@ impl State {
         let events = rest.chunks_exact(size_of::<EventRequest>());
         let events: Vec<EventRequest> = events.filter_map(|event| EventRequest::read_from_bytes(event).ok()).collect();
         let sources = machine::sources(&*self.calls)?;
-        if let Some(what) = beyond(&header, &events) {
+        if let Some(what) = beyond_objects(&header, &events).filter(|_| self.by_objects) {
+            return Err(HalError::NeedsElevation { what }.into());
+        }
+        if let Some(what) = beyond(&header, &events, self.by_objects) {
             return Err(HalError::NeedsDriver { what }.into());
         }
         let kind = machine::kind(&*self.calls, &sources);
@@ -194,7 +207,9 @@ impl State {
             return Ok(refused(ErrorCode::NoFreeCounter, last.event.source, [maximum.into(), wanted]));
         }
         self.last += 1;
-        let session = if header.ring == 0 {
+        let session = if self.by_objects {
+            Session::Objects(ProfileObjectSession::new(&events, names, &*self.calls))
+        } else if header.ring == 0 {
             Session::Counting(Box::new(CountingSession::start(&events, names, header.processors, (&self.calls, kind))?))
         } else {
             let room = usize::try_from(header.ring).unwrap_or(usize::MAX);
@@ -213,6 +228,7 @@ impl State {
         let (records, remarks) = match session {
             Session::Counting(session) => session.stop(number, &*self.calls),
             Session::Sampling(session) => session.stop(number, &*self.calls),
+            Session::Objects(session) => session.stop(number, &*self.calls),
         }?;
         self.remarks = remarks;
         Ok(write_list(output, &records, [0; 2]))
@@ -229,8 +245,14 @@ impl State {
     }
 }
 
+/// Returns what a session asks for that profile objects do not have, and the HAL has.
+fn beyond_objects(header: &StartHeader, events: &[EventRequest]) -> Option<&'static str> {
+    let is_raw = |event: &EventRequest| Source(event.event.source).is_raw();
+    if header.ring != 0 { Some("sampling") } else { events.iter().any(is_raw).then_some("an event by its number") }
+}
+
 /// Returns what a session asks for that the HAL does not have.
-fn beyond(header: &StartHeader, events: &[EventRequest]) -> Option<&'static str> {
+fn beyond(header: &StartHeader, events: &[EventRequest], by_objects: bool) -> Option<&'static str> {
     let any = |is_it: fn(&EventRequest) -> bool| events.iter().any(is_it);
     match () {
         () if any(|event| event.modes & modes::PRECISE != 0) => Some("a precise event"),
@@ -239,7 +261,7 @@ fn beyond(header: &StartHeader, events: &[EventRequest]) -> Option<&'static str>
         }
         () if header.ring != 0 && header.processors != ProcessorSet::EMPTY => Some("sampling on chosen CPUs"),
         () if header.budget != 0 => Some("a budget of interrupts"),
-        () if any(|event| event.modes != modes::BOTH) => Some("a count in one mode alone"),
+        () if !by_objects && any(|event| event.modes != modes::BOTH) => Some("a count in one mode alone"),
         () if any(|event| event.group != 0) => Some("a group that is counted at the same time"),
         () if any(|event| event.event.source == u64::from(machine::TIMER)) => Some("the time as an event"),
         () if any(|event| event.event.extra != 0) => Some("an event with an extra register"),

@@ -26,7 +26,7 @@ const FIRST_COUNTERS: Duration = Duration::from_secs(5);
 const ATTENTION: Duration = Duration::from_millis(20);
 
 /// Units of 100 ns per second.
-const TICKS: u128 = 10_000_000;
+pub const TICKS: u128 = 10_000_000;
 
 /// A session that counts.
 pub struct CountingSession {

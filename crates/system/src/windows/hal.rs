@@ -19,9 +19,10 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 
 use super::convert::checked;
+use super::profile_objects::Object;
 use super::trace::EVERY_SESSION;
 use super::{known_work, modules, trace};
-use crate::hal::{HalCalls, HalPlan, SwitchSession};
+use crate::hal::{HalCalls, HalPlan, ProfileObject, SwitchSession};
 use crate::known_work::{Function, KnownWork};
 use crate::trace::{TraceError, TraceSink};
 
@@ -136,6 +137,10 @@ impl HalCalls for Calls {
 
     fn threads(&self) -> io::Result<Vec<(u32, u32)>> {
         modules::threads()
+    }
+
+    fn profile(&self, process: u32, source: u32, is_kernel: bool) -> io::Result<Box<dyn ProfileObject>> {
+        Ok(Box::new(Object::start(process, source, is_kernel)?))
     }
 
     fn start(&self, plan: &HalPlan, sink: TraceSink) -> Result<Box<dyn SwitchSession>, TraceError> {

@@ -12,6 +12,7 @@ mod known_work;
 pub mod libraries;
 mod modules;
 mod native_machine;
+mod profile_objects;
 mod provider_security;
 mod registry;
 mod service;

@@ -101,6 +101,8 @@ pub struct HalScript {
     pub maximum: u32,
     /// Type, profile source and tag of the owner of each counter; empty if Windows does not tell them.
     pub owners: Vec<[u32; 3]>,
+    /// Hits of a profile object of each source, in user and in kernel mode, times the number of the source.
+    pub hits: [u32; 2],
     /// Events of each source that client.exe executes on the first CPU at the end of each session that counts. If there
     /// are any, it executes nothing else.
     pub known_work: Vec<Vec<u64>>,
@@ -153,6 +155,7 @@ impl Default for HalScript {
             sources: Vec::new(),
             maximum: 4,
             owners: Vec::new(),
+            hits: [0; 2],
             known_work: Vec::new(),
             withheld: 20,
             silent: Vec::new(),

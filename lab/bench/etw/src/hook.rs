@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "changes code")]
 
-use crate::{consumer, control, information, kernel};
+use crate::{consumer, control, information, kernel, profile_objects};
 use redirect::Library;
 use std::{ffi::CStr, mem};
 
@@ -35,6 +35,11 @@ pub fn redirect() -> Result<(), String> {
     let set = information::change_sources as *const ();
     // SAFETY: the program does not run yet, and the functions have the same type.
     unsafe { Library::load("ntdll.dll")?.replace_import(c"NtSetSystemInformation", set)? };
+    let find = profile_objects::find as *const ();
+    // SAFETY: the program does not run yet, and the functions have the same type.
+    let original = unsafe { Library::load("kernel32.dll")?.replace_import(c"GetProcAddress", find)? };
+    // SAFETY: it is the function of this name.
+    profile_objects::set_original(unsafe { mem::transmute::<*const (), profile_objects::Find>(original) });
     let query = kernel::query as *const ();
     // SAFETY: the program does not run yet, and the functions have the same type.
     let original = unsafe { Library::load("ntdll.dll")?.replace_import(c"NtQuerySystemInformation", query)? };

@@ -14,6 +14,7 @@
 //! | `information` | TraceSetInformation, TraceQueryInformation, NtSetSystemInformation |
 //! | `consumer` | OpenTraceW, ProcessTrace, CloseTrace |
 //! | `kernel` | NtQuerySystemInformation |
+//! | `profile_objects` | NtCreateProfileEx, NtStartProfile, NtStopProfile, which Wine lacks |
 //! | `record` | EVENT_RECORD |
 //! | `foreign` | strings, GUIDs and clocks |
 //!
@@ -29,6 +30,7 @@ mod hook;
 mod information;
 mod kernel;
 mod machine;
+mod profile_objects;
 mod record;
 
 use std::ffi::c_void;

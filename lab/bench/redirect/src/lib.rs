@@ -69,12 +69,11 @@ impl Library {
         for section in sections().filter(|section| !section.is_executable) {
             // SAFETY: guaranteed by the caller. The content is not used when the section is written.
             let words = unsafe { section.content() }.chunks_exact(SIZE);
-            let Some(place) = words.enumerate().find_map(|(place, word)| (word == wanted).then_some(place)) else {
-                continue;
-            };
-            // SAFETY: the word is an import, and the program does not run yet.
-            if !unsafe { write(section.address.wrapping_add(place * SIZE), &replacement) } {
-                return Err("the imports of the program cannot be changed".to_owned());
+            for (place, _) in words.enumerate().filter(|(_, word)| **word == wanted) {
+                // SAFETY: the word is an import, and the program does not run yet.
+                if !unsafe { write(section.address.wrapping_add(place * SIZE), &replacement) } {
+                    return Err("the imports of the program cannot be changed".to_owned());
+                }
             }
         }
         Ok(original.cast_const().cast())

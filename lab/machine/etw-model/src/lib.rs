@@ -13,12 +13,14 @@
 
 mod counter_samples;
 mod delivery;
+mod profile_objects;
 mod profile_sources;
 mod sessions;
 mod switches;
 mod system_events;
 
 pub use delivery::{DeliveredEvent, Delivery, STACK_WALK, StackItem};
+pub use profile_objects::ProfileRange;
 pub use profile_sources::ProfileSources;
 pub use sessions::{EnabledProvider, Session, SessionError, SessionRequest, Sessions};
 pub use switches::{LiveThread, SwitchModel};
