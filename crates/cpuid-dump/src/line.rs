@@ -49,8 +49,8 @@ fn is_header(line: &str) -> bool {
 /// Parses `0000000A [SL 01]: 07300403-00000000-00000000-00000603 [SL 01] [anything]`; each subleaf is optional.
 fn read_dashes(line: &str) -> Result<Line, LineError> {
     let (word, after_leaf) = split_word(line);
-    // Older versions of AIDA64 have a tab after the leaf instead of a colon.
-    let is_older = !word.contains(':') && after_leaf.starts_with('\t') && !after_leaf.contains(':');
+    // Older versions of AIDA64 have a tab or spaces after the leaf instead of a colon.
+    let is_older = !after_leaf.is_empty() && !line.contains(':');
     let (head, tail) = if is_older { (word, after_leaf) } else { line.split_once(':').unwrap_or((line, "")) };
     let (word, after_word) = split_word(head);
     let (joined, note) = split_word(tail);

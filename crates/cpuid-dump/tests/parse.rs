@@ -40,19 +40,21 @@ fn subleaf_is_read_after_the_leaf_or_at_the_end() {
     assert_eq!([eax(0), eax(1), eax(0x1E), eax(0x3F), eax(2)], [1, 2, 3, 4, 0]);
 }
 
-/// Older versions of AIDA64 have a tab instead of the colon, and other tools spaces between the registers.
+/// Older versions of AIDA64 have a tab or spaces instead of the colon, and other tools spaces between the registers.
 #[test]
-fn a_tab_can_follow_the_leaf_and_spaces_can_be_between_the_registers() {
+fn the_colon_can_be_missing_and_spaces_can_be_between_the_registers() {
     let dump = parse(
         "CPUID 00000000\t00000002-756E6547-6C65746E-49656E69 [GenuineIntel]\n\
          CPUID 00000004\t00000003-00000004-00000005-00000006 [SL 02]\n\
+         CPUID 00000005 00000007-00000008-00000009-0000000A\n\
+         CPUID 00000006  \t0000000B-0000000C-0000000D-0000000E [note]\n\
          CPUID 80000000: 80000004 - 00000001 - 00000002 - 00000003 [note]\n\
          CPUID 80000001:\t80000001 00000001 00000002 00000003\n\
          CPUID 80000002: 80000002  00000001\t00000002 00000003 [SL 00]\n",
     );
     assert_eq!(dump.cpuid(0, 0), [2, 0x756E_6547, 0x6C65_746E, 0x4965_6E69]);
     let all: Vec<_> = dump.leaves().map(|(leaf, subleaf, registers)| (leaf, subleaf, registers[0])).collect();
-    assert_eq!(all[..2], [(0, 0, 2), (4, 2, 3)]);
+    assert_eq!(all[..4], [(0, 0, 2), (4, 2, 3), (5, 0, 7), (6, 0, 0xB)]);
     for (leaf, eax) in [(0x8000_0000, 0x8000_0004), (0x8000_0001, 0x8000_0001), (0x8000_0002, 0x8000_0002)] {
         assert_eq!(dump.cpuid(leaf, 0), [eax, 1, 2, 3], "{leaf:#x}");
     }
@@ -145,7 +147,8 @@ fn malformed_line_is_an_error_with_its_number() {
     for (line, cause) in [
         ("CPUID 000000A: 07300403-00000000-00000000-00000603", LineError::Leaf),
         ("CPUID 0000000G: 07300403-00000000-00000000-00000603", LineError::Leaf),
-        ("CPUID 0000000A 07300403-00000000-00000000-00000603", LineError::Colon),
+        ("CPUID 0000000A", LineError::Colon),
+        ("CPUID 0000000A 07300403-00000000-00000000", LineError::Registers),
         ("CPUID 0000000A:", LineError::Registers),
         ("CPUID 0000000A: 07300403-00000000-00000000", LineError::Registers),
         ("CPUID 0000000A: 07300403-00000000-00000000-0000060", LineError::Registers),
