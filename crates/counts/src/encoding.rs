@@ -166,14 +166,16 @@ pub fn encode<C: Cpuid>(
         let only = Core { name: "cpu", type_number: 0, table: tables.first(), imported, cpu };
         return if wanted.is_none() { Ok(vec![only.encode(event)?]) } else { Ok(Vec::new()) };
     }
+    let number = |table: &CoreTable| table.core_type.map_or(0, |core_type| core_type as u32);
+    let known = tables.iter().map(|table| (number(table), vendor_event::cores(*table), Some(table)));
+    // Those of an unknown model have the events of the profile interface.
+    let unknown = CoreType::ALL.into_iter().filter(|_| tables.is_empty()).map(|one| (one.number(), one.name(), None));
     let is_wanted = |number: u32| wanted.is_none_or(|wanted| wanted.number() == number);
     let mut encodings = Vec::new();
-    for table in tables.iter().filter(|table| is_wanted(table.core_type.map_or(0, |core_type| core_type as u32))) {
-        let number = table.core_type.map_or(0, |core_type| core_type as u32);
-        let leaf_1a = number << 24 | native_model(cpu, number, table.native_model);
-        let cpu = &OtherCore { cpu, leaf_1a };
-        let core = Core { name: vendor_event::cores(*table), type_number: number, table: Some(table), imported, cpu };
-        encodings.push(core.encode(event)?);
+    for (type_number, name, table) in known.chain(unknown).filter(|(number, ..)| is_wanted(*number)) {
+        let native_model = native_model(cpu, type_number, table.map_or(0, |table| table.native_model));
+        let cpu = &OtherCore { cpu, leaf_1a: type_number << 24 | native_model };
+        encodings.push(Core { name, type_number, table, imported, cpu }.encode(event)?);
     }
     Ok(encodings)
 }
@@ -246,13 +248,13 @@ impl<C: Cpuid> Core<'_, C> {
     }
 
     /// Returns the general counters that count nothing in these modes. No modes are both.
-    fn lost_in(&self, modes: u32, interface: Kind) -> u16 {
+    fn lost_in(&self, modes: u32, interface: Kind) -> u32 {
         if interface != Kind::Emon {
             return 0;
         }
         let capabilities = PmuCapabilities::of(self.cpu);
         let in_modes = capabilities.general_in(modes & modes::USER != 0, modes & modes::KERNEL != 0);
-        capabilities.general() & !in_modes
+        u32::from(capabilities.general() & !in_modes)
     }
 
     fn signature(&self) -> Signature {

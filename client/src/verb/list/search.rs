@@ -152,7 +152,9 @@ fn search(pattern: &str, all: bool, cpu: &impl Cpuid, imported: Option<&Imported
     let tables = vendor_event::tables(identity, None);
     let names = names(cpu, &tables, imported)?;
     let wanted = NamePattern::part(pattern);
-    let matching: Vec<&Name> = names.iter().filter(|name| name.matches(&wanted)).collect();
+    let mut matching: Vec<&Name> = names.iter().filter(|name| name.matches(&wanted)).collect();
+    // Two names of one generic event are shown as one.
+    matching.dedup_by_key(|name| Generic::from_name(&name.text).map_or(name.text.as_str(), |one| one.name()));
     let metrics = processor_metrics::all(cpu, imported, &|metric| {
         let name = Name { description: metric.brief.clone(), ..Name::new(&metric.name, Kind::Event, false) };
         name.matches(&wanted) || metric.groups.iter().any(|group| group.eq_ignore_ascii_case(pattern))

@@ -1,5 +1,7 @@
 //! `list PATTERN`: names of all kinds, their cores and their counters, in 80 columns.
 
+use cpuid_dumps::CpuIdentity;
+
 use super::*;
 
 fn on(processor: &str, options: &str) -> Run {
@@ -29,6 +31,23 @@ fn a_search_shows_the_cores_and_counters_of_each_event() {
         [("cycles", "0-5        no"), ("TotalCycles", "0-5        no"), ("CYCLES_NOT_IN_HALT", "0-5        no")]
     {
         assert!(generic.lines().any(|line| line.split(' ').next() == Some(begin) && line.ends_with(end)), "{generic}");
+    }
+}
+
+/// Also on hybrids of an unknown model, and with eighteen counters.
+#[test]
+fn cycles_are_found_once_on_the_cores_of_every_processor() {
+    for CpuIdentity { name, expected, .. } in cpuid_dumps::all() {
+        let json = on(name, "*cycles --all --json").json();
+        let events = json["events"].as_array().unwrap();
+        let mut found: Vec<_> = events.iter().map(|one| format!("{} {}", one["core_type"], one["event"])).collect();
+        let counted =
+            |one: &&Value| one["error"].is_null() && one["counters"].as_array().is_some_and(|all| !all.is_empty());
+        let usable = events.iter().filter(counted).filter(|one| one["event"] == "TotalCycles").count();
+        assert_eq!(usable > 0, expected.supported.contains(&19), "{name}: {found:?}");
+        found.sort();
+        let twice: Vec<_> = found.windows(2).filter(|two| two[0] == two[1]).collect();
+        assert!(twice.is_empty(), "{name}: {twice:?}");
     }
 }
 
