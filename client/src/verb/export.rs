@@ -1,6 +1,6 @@
 //! `export`: converts a recording for other programs.
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use report::{
@@ -46,7 +46,11 @@ pub fn to(
     context: &mut Context,
     write: impl FnOnce(&mut dyn Write, Option<&Path>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let Some(path) = output.filter(|path| *path != Path::new("-")) else { return write(&mut context.out, None) };
+    let Some(path) = output.filter(|path| *path != Path::new("-")) else {
+        let mut out = BufWriter::new(&mut context.out);
+        write(&mut out, None)?;
+        return Ok(out.flush()?);
+    };
     let mut file = loaded.create(path)?;
     write(&mut file, Some(path))?;
     Ok(file.flush().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)

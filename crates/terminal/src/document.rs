@@ -3,7 +3,7 @@
 //! Each names its schema in the member `schema`, such as `halprof.stat/1`. docs/schemas has the JSON Schema of each,
 //! and says what can change without a new version.
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 
 use halprof::source::SourceInfo;
 use serde::Serialize;
@@ -39,8 +39,10 @@ impl<'a, T: Document> Named<'a, T> {
 /// # Errors
 /// If the output cannot be written.
 pub fn write_json<T: Document>(out: &mut dyn Write, document: &T) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut *out, &Named::new(document))?;
-    Ok(writeln!(out)?)
+    let mut out = BufWriter::new(out);
+    serde_json::to_writer_pretty(&mut out, &Named::new(document))?;
+    writeln!(out)?;
+    Ok(out.flush()?)
 }
 
 /// Writes a document in one line.

@@ -1,4 +1,4 @@
-//! Tests of every verb with a closed output.
+//! Tests of every verb with a closed output, and of how it writes.
 
 use std::io::Write;
 
@@ -88,5 +88,53 @@ fn a_reader_that_leaves_in_the_middle_ends_every_view_and_export_quietly() {
             let failure = run_closed_after(left, &words, io::ErrorKind::StorageFull).unwrap_err();
             assert_eq!(failure.exit(), Exit::Failure, "{line} after {left} bytes");
         }
+    }
+}
+
+/// An output that counts its bytes and writes.
+#[derive(Default)]
+struct Counted {
+    bytes: usize,
+    writes: usize,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len();
+        self.writes += 1;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Each write is a system call. A report of a day has 25 million lines.
+#[test]
+fn long_outputs_are_not_written_line_by_line() {
+    /// Length of the buffer.
+    const BUFFER: usize = 8 * 1024;
+    let files = Files::new();
+    for line in [
+        "report FILE",
+        "report FILE --json",
+        "report FILE --csv",
+        "script FILE",
+        "export FILE --format csv",
+        "export FILE --format json",
+        "export FILE --format folded",
+        "export FILE --format speedscope",
+        "diff OLD FILE --json",
+        "list * --cpuid DUMP --json",
+    ] {
+        let words = files.words(line);
+        let cli = Cli::try_parse_from(["client"].into_iter().chain(words.iter().map(String::as_str))).unwrap();
+        let (system, mut input) = (two_processors(), io::empty());
+        let (mut out, mut err) = (Counted::default(), io::sink());
+        crate::verb::run(&cli.verb, &mut Context::new(Some(&system), &mut input, &mut out, &mut err)).unwrap();
+        let Counted { bytes, writes } = out;
+        // Text for people comes in a few pieces.
+        assert!(bytes > 0 && writes <= bytes / BUFFER * 2 + 10, "{line}: {bytes} bytes in {writes} writes");
     }
 }
