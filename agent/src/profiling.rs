@@ -214,6 +214,7 @@ impl Profiling {
             header,
             events: &events,
             condition: None,
+            tasks: None,
             duration: Some(self.duration),
             command: &[],
             output: Some(&self.output),

@@ -24,6 +24,7 @@ mod report;
 mod selection;
 mod session;
 mod stat;
+mod tasks;
 mod top;
 pub mod usage;
 

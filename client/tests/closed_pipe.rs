@@ -32,6 +32,7 @@ pub fn record(path: &Path) {
         core_types: Vec::new(),
         events: vec![event],
         condition: None,
+        tasks: recording::RecordedTasks::default(),
         part: 0,
     };
     let sample = |number: u64| CounterSample {
@@ -56,6 +57,7 @@ pub fn record(path: &Path) {
         lost: 0,
         throttled: 0,
         unmet: 0,
+        filtered: 0,
         disturbed: None,
         recorder: 0,
     };

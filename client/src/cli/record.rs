@@ -12,6 +12,7 @@ use stacks::CallGraph;
 
 use super::common::BackendArgs;
 use super::session::SessionArgs;
+use super::tasks::TaskArgs;
 use crate::cli::duration;
 use crate::cli::number;
 use counts::names::Names;
@@ -38,6 +39,14 @@ newest samples. Until the end they are in FILE.part1, FILE.part2 and so on; when
 a limit is reached, the oldest of them is deleted. If the client is terminated,
 they are read with FILE. --max-size does not limit FILE itself, which has the
 processes.
+
+ONE PROCESS
+  -p PID or -p app.exe writes only the samples of these processes, -t TID those
+  of threads; the others are counted as filtered. The recording ends when all of
+  them have ended, or with COMMAND, Ctrl-C or --duration if one of these is
+  first. Processes that they start, and those that get a name later, are not
+  recorded. Interrupts belong to the process that they interrupt: with :u there
+  are none.
 
 EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without
@@ -102,6 +111,7 @@ EXAMPLES
   .\\client record -e cycles@1M --when \"IPC<0.5\" -- app.exe
   .\\client record -g -- app.exe
   .\\client record -F 4k -C 0-3 -o app.rec -- app.exe
+  .\\client record -p app.exe,4711 -g
   .\\client record -a --duration 10s
   .\\client record -a --keep-last 60s
 ";
@@ -122,7 +132,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "RATIO")]
     pub when: Option<Condition>,
     /// Records of :p events that a processor writes before it interrupts [default: 1]
-    #[arg(long, value_name = "N", value_parser = number::within(1..=MAX_BATCH))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["processes", "threads"], value_parser = number::within(1..=MAX_BATCH))]
     pub batch: Option<u32>,
     /// Write the samples to FILE
     #[arg(short, long, value_name = "FILE", default_value = "halprof.rec", value_parser = file)]
@@ -135,6 +145,8 @@ pub struct RecordArgs {
     pub keep_last: Option<Duration>,
     #[command(flatten)]
     pub stacks: StackArgs,
+    #[command(flatten)]
+    pub tasks: TaskArgs,
     #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]

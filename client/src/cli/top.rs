@@ -10,6 +10,7 @@ use halprof::text::processors::ProcessorList;
 use super::common::{BackendArgs, Force};
 use super::record::{RecordArgs, StackArgs, frequency};
 use super::session::{SessionArgs, ring};
+use super::tasks::TaskArgs;
 use crate::cli::duration;
 use crate::cli::number;
 use counts::names::Names;
@@ -69,6 +70,8 @@ pub struct TopArgs {
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
     #[command(flatten)]
+    pub tasks: TaskArgs,
+    #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]
     pub force: Force,
@@ -94,6 +97,7 @@ impl TopArgs {
             max_size: None,
             keep_last: None,
             stacks: StackArgs::default(),
+            tasks: TaskArgs::default(),
             backend: BackendArgs::default(),
             session: SessionArgs { processors, force, ring, budget, all: true, duration: None, command: Vec::new() },
         }

@@ -19,7 +19,7 @@ use user_error::Error;
 const NANOSECONDS: f64 = 1e9;
 
 /// Returns whether a number that is rarely reported is zero. Members that were added later are then omitted.
-fn is_none<T: Default + PartialEq>(number: &T) -> bool {
+pub fn is_none<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }
 
@@ -69,7 +69,10 @@ pub fn loss_shares(loaded: &LoadedRecording, sampled: SampledSource, loss_stats:
     let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.sampled_time()), processors);
     LossShares {
         lost,
-        lost_share: share::lost(lost, sample_counts.total(sampled).weight.samples + unmet(&loaded.contents, sampled)),
+        lost_share: share::lost(
+            lost,
+            sample_counts.total(sampled).weight.samples + left_out(&loaded.contents, sampled),
+        ),
         paused_share: summary.as_ref().map(paused_share),
     }
 }
@@ -84,11 +87,20 @@ pub fn counts_of<'a>(
     summary.counts.iter().filter(is_it)
 }
 
-/// Returns the number of windows that did not meet the condition, if it is known for the time of the samples: nothing
-/// was lost of them.
-pub fn unmet(contents: &Contents, sampled: SampledSource) -> u64 {
+/// Returns the number of samples of other processes and threads, which were filtered.
+pub fn filtered(contents: &Contents, sampled: SampledSource) -> u64 {
+    sum(contents, sampled, |count| count.filtered)
+}
+
+/// Returns the number of samples that were filtered, and of windows that did not meet the condition, if it is known for
+/// the time of the samples: nothing was lost of them.
+pub fn left_out(contents: &Contents, sampled: SampledSource) -> u64 {
+    sum(contents, sampled, |count| count.filtered.saturating_add(count.unmet))
+}
+
+fn sum(contents: &Contents, sampled: SampledSource, number: fn(&Count) -> u64) -> u64 {
     let whole = contents.summary.as_ref().filter(|summary| summary.kept.is_none());
-    whole.map_or(0, |whole| counts_of(contents, whole, sampled).map(|count| count.unmet).fold(0, u64::saturating_add))
+    whole.map_or(0, |whole| counts_of(contents, whole, sampled).map(number).fold(0, u64::saturating_add))
 }
 
 /// Returns the shares of the selected time and processors.

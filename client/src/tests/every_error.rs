@@ -18,12 +18,13 @@ use crate::machine::dump::DumpError;
 use crate::machine::provider_security::ProviderSecurityError;
 use crate::machine::service::DriverBusy;
 use crate::reading::open::RecordingError;
-use crate::verb::{AnnotateError, InstallError, MeasureError, SelftestError, TopologyError, Undone};
+use crate::verb::{AnnotateError, EndedInDelay, InstallError, SelftestError, TopologyError, Undone};
 use counts::condition::UndecidedError;
 use counts::requests::DetachedError;
 use events::condition::ConditionError;
 use recorder::Unwritten;
 use recorder::command::CommandError;
+use recorder::tasks::TaskError;
 use system::trace::TraceError;
 use user_error::event_error::EventError;
 use user_error::exit::Exit;
@@ -121,11 +122,16 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             Exit::Command,
             "  try: a command of the shell itself runs as: ... -- cmd /c COMMAND",
         ),
+        (EndedInDelay { delay: Duration::from_millis(20) }.into(), Exit::NotRunning, "  try: a shorter delay (-D)"),
+        (TaskError::None { what: "process", id: 7 }.into(), Exit::NotRunning, "  try: tasklist   (lists processes)"),
+        (TaskError::None { what: "thread", id: 7 }.into(), Exit::NotRunning, "  try: -p with its process"),
+        (TaskError::NoName { name: "app".into() }.into(), Exit::NotRunning, "  try: tasklist   (lists processes)"),
         (
-            MeasureError::EndedInDelay { delay: Duration::from_millis(20) }.into(),
-            Exit::NotRunning,
-            "  try: a shorter delay (-D)",
+            TaskError::Closed { what: "process", id: 7, cause: windows_says(5) }.into(),
+            Exit::Denied,
+            "  try: run from an elevated prompt",
         ),
+        (TaskError::Processes { cause: other() }.into(), Exit::Failure, "  because: odd"),
         (TopologyError::Unknown { cause: other() }.into(), Exit::Failure, "  try: --per-cpu"),
         (TopologyError::Missing { processor: 4, reported: 2 }.into(), Exit::Failure, "  try: --per-cpu"),
         (

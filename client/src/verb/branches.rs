@@ -111,6 +111,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
         header: StartHeader { ring, ..args.session.header() },
         events: &[event],
         condition: None,
+        tasks: None,
         duration: args.session.duration,
         command: &args.session.command,
         output: args.output.as_deref(),

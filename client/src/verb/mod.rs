@@ -40,7 +40,7 @@ pub use {
     annotate::AnnotateError,
     install::{InstallError, Undone},
     selftest::SelftestError,
-    stat::{MeasureError, TopologyError},
+    stat::{EndedInDelay, TopologyError},
 };
 #[cfg(test)]
 use {

@@ -48,9 +48,17 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<Outcome, Error> {
     let system = context.system()?;
     let mut events = events(args, context, connection)?;
+    let tasks = args.tasks.open(system)?;
+    if tasks.is_some() && args.session.all {
+        context.warn("note: -p and -t choose what is recorded, and -a does not")?;
+    }
     if args.session.command.is_empty() && args.session.duration.is_none() {
-        let processors = args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
-        context.warn(&format!("[ recording {processors} to {}; Ctrl-C ends it ]", args.output.display()))?;
+        let on = || args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
+        let (what, end) = match tasks.as_ref().and_then(|tasks| tasks.recorded.text()) {
+            Some(tasks) => (tasks, "their end or Ctrl-C ends"),
+            None => (on(), "Ctrl-C ends"),
+        };
+        context.warn(&format!("[ recording {what} to {}; {end} it ]", args.output.display()))?;
     }
     let header = StartHeader { batch: args.batch.unwrap_or_default(), ..args.session.header() };
     let condition = args.when.as_ref().map(|condition| {
@@ -62,6 +70,7 @@ fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Re
         header,
         events: &events,
         condition: condition.as_ref().map(|(text, beside)| (*text, beside.as_slice())),
+        tasks: tasks.as_ref(),
         duration: args.session.duration,
         command: &args.session.command,
         output: Some(&args.output),
@@ -165,8 +174,11 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
         bytes(*length),
         outcome.wakeup_rate(),
     ))?;
+    if let filtered @ 1.. = outcome.filtered() {
+        context.warn(&format!("[ filtered {} samples of other processes and threads ]", grouped(filtered)))?;
+    }
     if let Some(condition) = &args.when {
-        let (met, windows, text) = (grouped(record_counts.samples), grouped(outcome.windows()), condition.text());
+        let (met, windows, text) = (grouped(outcome.met()), grouped(outcome.windows()), condition.text());
         context.warn(&if outcome.counters_chose() {
             format!("[ {met} windows met {text}; counters chose them, and tell of no others ]")
         } else {

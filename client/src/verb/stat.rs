@@ -30,6 +30,7 @@ use counts::requests::labelled_events;
 use counts::{EventCount, by_event, mark_notes};
 use measure::{Measured, Plan};
 use recorder::command;
+use recorder::tasks::Tasks;
 use repeated::Spread;
 use system::connection::Connection;
 use terminal::color;
@@ -42,7 +43,7 @@ use user_error::exit::Exit;
 use user_error::output_error::OutputError;
 
 #[cfg(test)]
-pub use {blocks::TopologyError, measure::MeasureError};
+pub use {blocks::TopologyError, measure::EndedInDelay};
 
 /// Roles of the events that are counted without `-e`, in this order.
 const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branches, Role::BranchMisses];
@@ -144,7 +145,8 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
     let follows =
         connection.backend().counts_processes && !args.all && !(args.process.is_none() && args.command.is_empty());
-    let plan = Plan { args, connection: &connection, system, header, follows };
+    let process = args.process.map(|id| Tasks::of_process(id, &*system.process_source())).transpose()?;
+    let plan = Plan { args, connection: &connection, system, process, header, follows };
     let info = connection.info()?;
     let (names, groups, words) = Default::default();
     let mut remarks = Vec::new();

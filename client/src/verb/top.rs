@@ -36,10 +36,12 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let record_args = args.record();
     let events = record::events(&record_args, context, &connection)?;
+    let tasks = args.tasks.open(system)?;
     let plan = SamplingPlan {
         header: record_args.session.header(),
         events: &events,
         condition: None,
+        tasks: tasks.as_ref(),
         duration: None,
         command: &[],
         output: None,

@@ -78,6 +78,7 @@ fn description() -> RecordedSession {
         command: Vec::new(),
         batch: 0,
         condition: None,
+        tasks: recording::RecordedTasks::default(),
         part: 0,
         core_types: Vec::new(),
         clock: 10_000_000,

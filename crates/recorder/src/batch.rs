@@ -93,15 +93,22 @@ impl Buffers {
         Batch { memory, first: 0, count, buffers: Arc::clone(self) }
     }
 
-    /// Fetches samples from the driver, in the order in which it returns them. Also returns whether the session is
-    /// stopped and has no more. Waits for `wait` unless the driver has many samples before, and for memory.
+    /// Fetches samples from the driver, in the order in which it returns them, and keeps those that `keep` accepts.
+    /// Also returns whether the session is stopped and has no more. Waits for `wait` unless the driver has many
+    /// samples before, and for memory.
     ///
     /// # Errors
     /// If the driver does not answer.
-    pub fn fetch(self: &Arc<Self>, stream: &mut SampleStream, wait: Duration) -> Result<(Batch, bool), Error> {
+    pub fn fetch(
+        self: &Arc<Self>,
+        stream: &mut SampleStream,
+        wait: Duration,
+        keep: impl FnMut(&SampleRecord) -> bool,
+    ) -> Result<(Batch, bool), Error> {
         let mut buffer = self.take();
         let answer = stream.fetch(wait, buffer.bytes());
-        let batch = self.fill(buffer, answer.as_ref().map_or(0, |fetched| fetched.count));
+        let kept = buffer.keep(answer.as_ref().map_or(0, |fetched| fetched.count), keep);
+        let batch = self.fill(buffer, kept);
         Ok((batch, answer?.is_last))
     }
 
@@ -131,6 +138,21 @@ impl Buffer {
     /// Returns the bytes for the reply.
     pub fn bytes(&mut self) -> &mut [u8] {
         self.0.as_mut_bytes()
+    }
+
+    /// Moves those of the first `count` samples that `keep` accepts to the front. Returns how many there are.
+    fn keep(&mut self, count: usize, mut keep: impl FnMut(&SampleRecord) -> bool) -> usize {
+        let records = self.0.get_mut(1..).unwrap_or_default();
+        let mut kept = 0;
+        for index in 0..count.min(records.len()) {
+            if records.get(index).is_some_and(&mut keep) {
+                if kept < index {
+                    records.swap(kept, index);
+                }
+                kept += 1;
+            }
+        }
+        kept
     }
 }
 
@@ -175,6 +197,18 @@ mod tests {
             assert!(batch.records() == wanted, "{count}");
         }
         assert_eq!(buffers.held(), 0);
+    }
+
+    #[test]
+    fn samples_that_are_kept_stay_in_order() {
+        let buffers = Buffers::new();
+        let mut buffer = buffers.take();
+        for (time, record) in (0..).zip(&mut buffer.0[1..=10]) {
+            *record = sample(4, time);
+        }
+        assert_eq!(buffer.keep(10, |record| record.time() % 3 == 0), 4);
+        let batch = buffers.fill(buffer, 4);
+        assert_eq!(batch.records().iter().map(SampleRecord::time).collect::<Vec<_>>(), [0, 3, 6, 9]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The thread that fetches samples. It waits for the driver, and for memory if the disk is slow; never for the disk
 //! itself, for a query of a process or for the terminal.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use halprof::SampleStream;
 use protocol::{SampleRecord, UNKNOWN};
+use recording::RecordedTasks;
 
 use super::batch::{Batch, Buffers};
 use super::joining::Input;
@@ -30,7 +31,11 @@ pub struct FetchState {
     /// Number of answers of the driver until the stop: how often the thread was woken.
     wakeups: AtomicU64,
     record_counts: Mutex<RecordCounts>,
+    filtered: Mutex<Filtered>,
 }
+
+/// Number of samples of other processes and threads than those that are recorded, by event and processor.
+pub type Filtered = BTreeMap<(u32, u32), u64>;
 
 impl FetchState {
     /// Notes that the session was stopped.
@@ -52,6 +57,11 @@ impl FetchState {
     pub fn record_counts(&self) -> RecordCounts {
         *self.record_counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Takes the numbers of the samples that were filtered.
+    pub fn take_filtered(&self) -> Filtered {
+        std::mem::take(&mut self.filtered.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Receives the samples for the file.
@@ -70,6 +80,8 @@ pub struct Fetcher {
     pub receiver: Option<SampleReceiver>,
     /// The observer, if there is one.
     pub observer: Option<Sender<Event>>,
+    /// The processes and threads whose samples are passed on.
+    pub tasks: RecordedTasks,
     /// The processes that have samples.
     pub sightings: Arc<Sightings>,
     /// Shared with the thread that started it.
@@ -83,25 +95,30 @@ impl Fetcher {
     pub fn run(mut self) -> Result<(), Error> {
         let buffers = Buffers::new();
         let mut processes = HashSet::new();
+        let mut filtered = Filtered::new();
         while !self.state.is_abandoned.load(Ordering::Acquire) {
             let is_stopped = self.state.is_stopped.load(Ordering::Acquire);
             let wait = if is_stopped { Duration::ZERO } else { WAIT };
-            let (batch, is_last) = buffers.fetch(&mut self.stream, wait)?;
-            let count = batch.records().len() as u64;
+            let mut fetched = 0;
+            let (batch, is_last) = buffers.fetch(&mut self.stream, wait, |record| {
+                fetched += 1;
+                self.tasks.is_all() || is_kept(record, &self.tasks, &mut filtered)
+            })?;
             self.state.wakeups.fetch_add((!is_stopped).into(), Ordering::Relaxed);
             if is_stopped {
-                self.max_left = self.max_left.checked_sub(count).ok_or_else(SampleStream::too_many)?;
+                self.max_left = self.max_left.checked_sub(fetched).ok_or_else(SampleStream::too_many)?;
             }
-            if count > 0 {
+            if !batch.records().is_empty() {
                 self.state.record_counts.lock().unwrap_or_else(PoisonError::into_inner).add(batch.records());
                 processes.extend(sampled(batch.records()));
                 self.sightings.add(&mut processes);
                 self.pass_on(batch);
             }
-            if is_last || is_stopped && count == 0 {
+            if is_last || is_stopped && fetched == 0 {
                 break;
             }
         }
+        *self.state.filtered.lock().unwrap_or_else(PoisonError::into_inner) = filtered;
         Ok(())
     }
 
@@ -121,6 +138,16 @@ impl Fetcher {
             let _ = observer.send(Event::Samples(batch));
         }
     }
+}
+
+/// Returns whether a record is no sample, or one of these tasks. Otherwise it is counted.
+fn is_kept(record: &SampleRecord, tasks: &RecordedTasks, filtered: &mut Filtered) -> bool {
+    let Some(sample) = record.parse().ok().and_then(|record| record.sample()) else { return true };
+    let is_kept = tasks.select(sample.process, sample.thread);
+    if !is_kept {
+        *filtered.entry((sample.event, sample.processor)).or_default() += 1;
+    }
+    is_kept
 }
 
 /// Returns the processes of the samples among `records`; most repetitions are left out.

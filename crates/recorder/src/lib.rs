@@ -18,6 +18,7 @@ pub mod processes;
 pub mod ring;
 pub mod sampled_event;
 pub mod sampling;
+pub mod tasks;
 
 mod batch;
 mod budget;
@@ -40,14 +41,16 @@ use std::time::{Duration, Instant};
 use halprof::SampleStream;
 use halprof::text::argument::argument;
 use protocol::{CountRecord, SampleRecord};
-use recording::{Count, Limits, Methods, Process, RecordedSession, Summary, WriteError, move_parts, remove_parts};
+use recording::{
+    Count, Limits, Methods, Process, RecordedSession, RecordedTasks, Summary, WriteError, move_parts, remove_parts,
+};
 use thiserror::Error as ThisError;
 
 pub use self::batch::{Batch, Buffers};
 pub use self::collecting::StackCollector;
 #[cfg(test)]
 pub use self::fetching::sampled;
-use self::fetching::{FetchState, Fetcher, SampleReceiver};
+use self::fetching::{FetchState, Fetcher, Filtered, SampleReceiver};
 use self::joining::StackedSamples;
 use self::progress::Progress;
 use self::scanning::{Receivers, Scanner, Sightings};
@@ -144,6 +147,8 @@ pub struct Recorder<'a, 'b> {
     /// The trace session, until it is stopped.
     trace: Option<RunningTrace>,
     trace_result: Option<TraceResult>,
+    /// The processes and threads that are recorded.
+    tasks: RecordedTasks,
     /// Whether all samples were fetched.
     is_fetched: bool,
 }
@@ -285,6 +290,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
             fetcher: None,
             trace,
             trace_result: None,
+            tasks: session.tasks.clone(),
             is_fetched: false,
         })
     }
@@ -321,6 +327,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
                 None => file.map(SampleReceiver::File),
             },
             observer: self.observer.is_some().then(|| self.sender.clone()),
+            tasks: self.tasks.clone(),
             sightings: Arc::clone(&self.sightings),
             state: Arc::clone(&self.fetch_state),
             max_left,
@@ -410,6 +417,11 @@ impl<'a, 'b> Recorder<'a, 'b> {
         self.trace_result.take()
     }
 
+    /// Takes the numbers of the samples that were filtered, after [`drain`](Self::drain).
+    fn take_filtered(&self) -> Filtered {
+        self.fetch_state.take_filtered()
+    }
+
     /// Returns how often the recorder was woken to fetch samples until the stop.
     #[must_use]
     pub fn wakeups(&self) -> u64 {
@@ -483,8 +495,7 @@ impl<'a> RecordedFile<'a> {
 }
 
 /// Converts the final counts of a session for the file.
-#[must_use]
-pub fn counts(records: &[CountRecord]) -> Vec<Count> {
+fn counts(records: &[CountRecord], filtered: &Filtered) -> Vec<Count> {
     let count = |record: &CountRecord| {
         let CountRecord { index: event, processor, count, samples, lost, throttled, unmet, recorder, .. } = *record;
         Count {
@@ -495,6 +506,7 @@ pub fn counts(records: &[CountRecord]) -> Vec<Count> {
             lost,
             throttled,
             unmet,
+            filtered: filtered.get(&(event, processor)).copied().unwrap_or_default(),
             disturbed: disturbance::recorded(record),
             recorder,
         }

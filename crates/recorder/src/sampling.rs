@@ -16,6 +16,7 @@ use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, RecordedSess
 use crate::command;
 use crate::processes::Processes;
 use crate::ring;
+use crate::tasks::Tasks;
 use crate::{Recorder, RecorderSetup, SampleObserver, TraceResult, Tracing};
 use counts::disturbance::{self, Disturbance};
 use counts::processor_identity::ProcessorIdentity;
@@ -39,8 +40,9 @@ enum End {
     Command(ExitStatus),
     /// Ctrl-C was pressed.
     Interrupted,
-    /// The time is over. The command continues, if it has not ended meanwhile.
-    TimeOver(Option<ExitStatus>),
+    /// The time is over, or the processes and threads that are recorded have ended. The command continues, if it has
+    /// not ended meanwhile.
+    Over(Option<ExitStatus>),
     /// The driver has no more samples.
     NoMoreSamples,
 }
@@ -98,11 +100,22 @@ impl Outcome {
         self.summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add)
     }
 
-    /// Returns the number of windows that were decided on: those of samples, and those that did not meet the condition.
+    /// Returns the number of samples of other processes and threads, which were filtered.
+    #[must_use]
+    pub fn filtered(&self) -> u64 {
+        self.summary.counts.iter().map(|count| count.filtered).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the number of windows that met the condition: those of samples, with those that were filtered.
+    #[must_use]
+    pub fn met(&self) -> u64 {
+        self.record_counts.samples.saturating_add(self.filtered())
+    }
+
+    /// Returns the number of windows that were decided on: those that met the condition, and the others.
     #[must_use]
     pub fn windows(&self) -> u64 {
-        let unmet = self.summary.counts.iter().map(|count| count.unmet);
-        unmet.fold(self.record_counts.samples, u64::saturating_add)
+        self.summary.counts.iter().map(|count| count.unmet).fold(self.met(), u64::saturating_add)
     }
 
     /// Returns whether counters of a processor chose the windows, so that [`windows`](Self::windows) lacks its others.
@@ -170,6 +183,8 @@ pub struct SamplingPlan<'a> {
     pub events: &'a [EventRequest],
     /// The condition of their samples as the user wrote it, and the events that are counted for it, if there is one.
     pub condition: Option<(&'a str, &'a [EventRequest])>,
+    /// The processes and threads whose samples are recorded, and with whose end it ends; `None` for all.
+    pub tasks: Option<&'a Tasks>,
     /// When it ends, at the latest.
     pub duration: Option<Duration>,
     /// The command that runs meanwhile, if any.
@@ -245,7 +260,7 @@ impl Sampling<'_> {
     /// Samples until the end of the session, and writes the file.
     fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
         let Self {
-            plan: SamplingPlan { command, duration, output, events, .. },
+            plan: SamplingPlan { command, duration, output, events, tasks, .. },
             ring,
             connection,
             started,
@@ -274,7 +289,7 @@ impl Sampling<'_> {
         let max_left = 2 * u64::from(ring) * session.processors.len() as u64;
         recorder.fetch(connection.sample_stream(started.session), max_left);
         let until = duration.map(|duration| begin + duration);
-        let end = sample(&mut recorder, child.as_mut(), until, system)?;
+        let end = sample(&mut recorder, child.as_mut(), until, (*tasks, system))?;
         let elapsed = begin.elapsed();
         let mut records = connection.stop_all(started.session)?;
         // Without those that were counted for the samples.
@@ -283,13 +298,13 @@ impl Sampling<'_> {
 
         let status = match (&end, &mut child) {
             (End::Command(status), _) => Some(*status),
-            (End::TimeOver(status), _) => *status,
+            (End::Over(status), _) => *status,
             (End::Interrupted | End::NoMoreSamples, Some(child)) => wait_for_end(child, system),
             (End::Interrupted | End::NoMoreSamples, None) => None,
         };
         let mut summary = Summary {
             elapsed: u64::try_from(elapsed.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(u64::MAX),
-            counts: crate::counts(&records),
+            counts: crate::counts(&records, &recorder.take_filtered()),
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
             kept: None,
@@ -298,7 +313,7 @@ impl Sampling<'_> {
         let old_file = recorder.old_file().map(Path::to_owned);
         let (record_counts, length) = recorder.finish(&mut summary)?;
         let exit_code = match (&child, status, &end) {
-            (None, ..) | (Some(_), None, End::TimeOver(_)) => Exit::Done.code(),
+            (None, ..) | (Some(_), None, End::Over(_)) => Exit::Done.code(),
             (Some(_), Some(status), _) => command::exit_code(status),
             (Some(_), None, _) => Exit::Failure.code(),
         };
@@ -329,7 +344,7 @@ fn sample(
     recorder: &mut Recorder,
     mut child: Option<&mut Child>,
     until: Option<Instant>,
-    system: &dyn System,
+    (tasks, system): (Option<&Tasks>, &dyn System),
 ) -> Result<End, Error> {
     loop {
         let is_last = recorder.step(until)?;
@@ -341,10 +356,10 @@ fn sample(
         if system.interrupted() {
             return Ok(End::Interrupted);
         }
-        if until.is_some_and(|until| Instant::now() >= until) {
+        if until.is_some_and(|until| Instant::now() >= until) || tasks.is_some_and(Tasks::have_ended) {
             // The command may have ended since it was looked at.
             let status = child.as_mut().and_then(|child| child.try_wait().ok()).flatten();
-            return Ok(End::TimeOver(status));
+            return Ok(End::Over(status));
         }
         if !recorder.poll()? || is_last {
             return Ok(End::NoMoreSamples);
@@ -425,6 +440,7 @@ fn session_block(
         batch: if events.iter().any(is_precise) { header.batch.max(1) } else { 0 },
         events: events.iter().map(event).collect(),
         condition: plan.condition.map(|(text, _)| text.to_owned()),
+        tasks: plan.tasks.map(|tasks| tasks.recorded.clone()).unwrap_or_default(),
         part: 0,
     })
 }

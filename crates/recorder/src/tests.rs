@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use fake_system::{CLOCK, FakeDriver, FakeSystem};
-use system::{LoadedModule, RunningProcess};
+use system::{LoadedModule, OpenTask, RunningProcess, Task};
 
 /// Number of rings: the processors of a large server.
 const RINGS: u32 = 256;
@@ -104,6 +104,10 @@ impl ProcessSource for SlowProcesses {
     fn modules(&self, _: u32) -> io::Result<Vec<LoadedModule>> {
         sleep(QUERY);
         Ok(vec![fake_system::module(0x40_0000, "app.exe")])
+    }
+
+    fn open(&self, _: Task) -> io::Result<Box<dyn OpenTask>> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
@@ -200,6 +204,7 @@ fn session() -> RecordedSession {
         command: Vec::new(),
         clock: CLOCK,
         condition: None,
+        tasks: RecordedTasks::default(),
         part: 0,
         processors: (0..RINGS).collect(),
         batch: 0,

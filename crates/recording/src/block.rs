@@ -80,9 +80,48 @@ pub struct RecordedSession {
     /// Of which windows there are samples, as the user wrote it: `IPC<0.5`. `None` if of all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::optional")]
     pub condition: Option<String>,
+    /// The processes and threads of which there are samples; empty if of all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tasks: RecordedTasks,
     /// Number of this part of the recording, from 1; 0 at its start.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
+}
+
+/// Processes and threads that were chosen when they were recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedTasks {
+    /// IDs of processes.
+    pub processes: Box<[u32]>,
+    /// IDs of threads.
+    pub threads: Box<[u32]>,
+}
+
+impl RecordedTasks {
+    /// Returns whether none was chosen, so that all are recorded.
+    #[must_use]
+    pub const fn is_all(&self) -> bool {
+        self.processes.is_empty() && self.threads.is_empty()
+    }
+
+    /// Returns whether samples of this thread of this process are recorded.
+    #[must_use]
+    pub fn select(&self, process: u32, thread: u32) -> bool {
+        self.is_all() || self.processes.contains(&process) || self.threads.contains(&thread)
+    }
+
+    /// Returns the processes and threads in a line; `None` if all were recorded.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        let list = |numbers: &[u32], one: &str, several: &str| {
+            let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+            let noun = if numbers.len() == 1 { one } else { several };
+            (!numbers.is_empty()).then(|| format!("{noun} {}", numbers.join(", ")))
+        };
+        let lists = [list(&self.processes, "process", "processes"), list(&self.threads, "thread", "threads")];
+        lists.into_iter().flatten().reduce(|all, more| format!("{all}; {more}"))
+    }
 }
 
 /// The processors of a core type.
@@ -257,6 +296,9 @@ pub struct Count {
     /// Overflows whose windows did not meet the condition.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unmet: u64,
+    /// Samples of other processes and threads, which were filtered: a part of `samples`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub filtered: u64,
     /// What another program changed in the registers of the count; `None` if nothing was found changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,

@@ -120,7 +120,7 @@ mod writer;
 
 pub use block::{
     Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Kept, Method, Methods, Module, Process,
-    RecordedEvent, RecordedSession, Summary,
+    RecordedEvent, RecordedSession, RecordedTasks, Summary,
 };
 pub use columns::SampleColumns;
 pub use encoded::{EncodedBlock, EncodedSamples, EncodedStacks, SamplesPosition};

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use protocol::{RecordKind, SampleRecord};
 use recording::{
     Block, BlockError, CallStack, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, Kept, MAX_SAMPLES,
-    Module, Process, ReadError, Reader, RecordedEvent, RecordedSession, SampleStack, StackEnd, StackTree, Summary,
-    WriteError, Writer,
+    Module, Process, ReadError, Reader, RecordedEvent, RecordedSession, RecordedTasks, SampleStack, StackEnd,
+    StackTree, Summary, WriteError, Writer,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -59,7 +59,7 @@ fn any_core_type() -> impl Strategy<Value = CoreTypeProcessors> {
 
 fn any_session() -> impl Strategy<Value = RecordedSession> {
     let texts = any::<(String, String, String, Option<String>, Option<String>)>();
-    let events = (vec(any_core_type(), 0..3), vec(any_event(), 0..3));
+    let events = (vec(any_core_type(), 0..3), vec(any_event(), 0..3), any_tasks());
     (any::<(u64, u64, u32, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), events).prop_map(
         |(
             (created_unix_ms, clock, batch, part),
@@ -68,7 +68,7 @@ fn any_session() -> impl Strategy<Value = RecordedSession> {
             processors,
             events,
         )| {
-            let (core_types, events) = events;
+            let (core_types, events, tasks) = events;
             RecordedSession {
                 created_unix_ms,
                 client,
@@ -82,10 +82,16 @@ fn any_session() -> impl Strategy<Value = RecordedSession> {
                 core_types,
                 events,
                 condition,
+                tasks,
                 part,
             }
         },
     )
+}
+
+fn any_tasks() -> impl Strategy<Value = RecordedTasks> {
+    let ids = || vec(any::<u32>(), 0..3).prop_map(Vec::into_boxed_slice);
+    (ids(), ids()).prop_map(|(processes, threads)| RecordedTasks { processes, threads })
 }
 
 fn any_module() -> impl Strategy<Value = Module> {
@@ -107,8 +113,8 @@ fn any_process() -> impl Strategy<Value = Process> {
 fn any_count() -> impl Strategy<Value = Count> {
     let disturbed = any::<(u32, u32, u64, u64, u64)>()
         .prop_map(|(register, interface, found, expected, at)| Disturbed { register, interface, found, expected, at });
-    (any::<(u32, u32, u64, u64, u64, u64, u64, u32)>(), option::of(disturbed)).prop_map(
-        |((event, processor, count, samples, lost, throttled, unmet, recorder), disturbed)| Count {
+    (any::<(u32, u32, u64, u64, u64, u64, u64, u64, u32)>(), option::of(disturbed)).prop_map(
+        |((event, processor, count, samples, lost, throttled, unmet, filtered, recorder), disturbed)| Count {
             event,
             processor,
             count,
@@ -116,6 +122,7 @@ fn any_count() -> impl Strategy<Value = Count> {
             lost,
             throttled,
             unmet,
+            filtered,
             disturbed,
             recorder,
         },

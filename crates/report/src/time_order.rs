@@ -133,6 +133,7 @@ mod tests {
             core_types: Vec::new(),
             events: Vec::new(),
             condition: None,
+            tasks: recording::RecordedTasks::default(),
             part: 0,
         };
         let mut writer = Writer::new(Vec::new(), &session).unwrap();

@@ -44,12 +44,29 @@ pub struct RunningProcess {
     pub created_on_clock: Option<u64>,
 }
 
+/// A process or a thread, by its ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// A process.
+    Process(u32),
+    /// A thread.
+    Thread(u32),
+}
+
+/// A process or thread whose ID Windows gives to no other one until this is dropped.
+pub trait OpenTask {
+    /// Returns whether it has ended.
+    fn has_ended(&self) -> bool;
+}
+
 /// The processes of the machine, for a thread of their own. Errors have Win32 codes.
 pub trait ProcessSource: Send {
     /// Returns every process.
     fn processes(&self) -> io::Result<Vec<RunningProcess>>;
     /// Returns the modules of a process.
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
+    /// Opens a process or a thread.
+    fn open(&self, task: Task) -> io::Result<Box<dyn OpenTask>>;
     /// Returns the modules of the kernel, or an error if Windows hides where they are.
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>>;
     /// Converts a path in the namespace of the kernel to one for programs.

@@ -6,6 +6,8 @@ pub const ERROR_FILE_NOT_FOUND: i32 = 2;
 pub const ERROR_PATH_NOT_FOUND: i32 = 3;
 /// Usually: the process is not elevated.
 pub const ERROR_ACCESS_DENIED: i32 = 5;
+/// Opening a process or a thread: none has the ID.
+pub const ERROR_INVALID_PARAMETER: i32 = 87;
 /// Starting a trace session: the drive of its file has too little free space.
 pub const ERROR_DISK_FULL: i32 = 112;
 /// Starting a trace session: the path of its file is malformed, or another session writes the file.

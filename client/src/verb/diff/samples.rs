@@ -7,7 +7,7 @@ use report::{Change, Column, Detail, Estimate, SampledSource, Table, TableRow, T
 use super::{ChangedRow, Comparison, DiffError, Judge, Kind, Section};
 use crate::cli::{DiffArgs, DiffColumn, Work};
 use crate::reading::load::LoadedRecording;
-use crate::reading::losses::unmet;
+use crate::reading::losses::left_out;
 use counts::share;
 use terminal::context::Context;
 use terminal::format::{real, seconds};
@@ -75,7 +75,7 @@ fn pair(name: String, both: [(&LoadedRecording, SampledSource); 2], sort: &[Diff
     let lost_shares = both.map(|(loaded, source)| {
         let counts = &loaded.contents.sample_counts;
         let lost = counts.loss_stats().filter(|(id, cpu, _)| source == counts.source_on(*id, *cpu));
-        let windows = counts.total(source).weight.samples + unmet(&loaded.contents, source);
+        let windows = counts.total(source).weight.samples + left_out(&loaded.contents, source);
         share::lost(lost.map(|(.., stats)| stats.lost).sum(), windows)
     });
     Pair { name, totals: tables.map(|table| table.total), lost_shares, rows }

@@ -83,7 +83,7 @@ impl Tester<'_> {
         let mut stream = self.connection.sample_stream(started.session);
         let buffers = Buffers::new();
         loop {
-            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO)?;
+            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO, |_| true)?;
             collector.add(batch);
             if is_last {
                 break;

@@ -184,7 +184,7 @@ impl Tester<'_> {
         let mut stream = self.connection.sample_stream(session);
         let (buffers, mut found) = (Buffers::new(), [0; 2]);
         loop {
-            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO)?;
+            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO, |_| true)?;
             for record in batch.records() {
                 let Ok(Record::Sample(sample)) = record.parse() else { continue };
                 for (found, addresses) in found.iter_mut().zip(&addresses) {

@@ -13,6 +13,7 @@ use thiserror::Error as ThisError;
 
 use crate::cli::StatArgs;
 use recorder::command::{self, CpuTimes};
+use recorder::tasks::Tasks;
 use system::System;
 use user_error::exit::Exit;
 use user_error::{Error, UserError};
@@ -20,44 +21,21 @@ use user_error::{Error, UserError};
 /// Longest time until Ctrl-C is noticed, if no command runs that ends with it.
 const ATTENTION: Duration = Duration::from_millis(50);
 
-/// Why a measurement has no counts.
+/// The command ended before the delay.
 #[derive(Debug, ThisError)]
-pub enum MeasureError {
-    /// The command ended before the delay.
-    #[error("nothing was counted: the command ended within the delay of {} ms", .delay.as_millis())]
-    EndedInDelay {
-        /// The delay.
-        delay: Duration,
-    },
-    /// There is no such process.
-    #[error("no process has the ID {process}")]
-    NoProcess {
-        /// The ID.
-        process: u32,
-    },
-    /// Windows does not tell the processes.
-    #[error("Windows does not tell the running processes")]
-    Processes {
-        /// Its error.
-        #[source]
-        cause: io::Error,
-    },
+#[error("nothing was counted: the command ended within the delay of {} ms", .delay.as_millis())]
+pub struct EndedInDelay {
+    /// The delay.
+    pub delay: Duration,
 }
 
-impl UserError for MeasureError {
+impl UserError for EndedInDelay {
     fn exit(&self) -> Exit {
-        match self {
-            Self::EndedInDelay { .. } | Self::NoProcess { .. } => Exit::NotRunning,
-            Self::Processes { .. } => Exit::Failure,
-        }
+        Exit::NotRunning
     }
 
     fn remedy(&self) -> Option<String> {
-        match self {
-            Self::EndedInDelay { .. } => Some("a shorter delay (-D)".to_owned()),
-            Self::NoProcess { .. } => Some("tasklist   (lists processes)".to_owned()),
-            Self::Processes { .. } => None,
-        }
+        Some("a shorter delay (-D)".to_owned())
     }
 }
 
@@ -69,6 +47,8 @@ pub struct Plan<'a> {
     pub connection: &'a Driver,
     /// The machine.
     pub system: &'a dyn System,
+    /// The process of the arguments.
+    pub process: Option<Tasks>,
     /// Processors and flags.
     pub header: StartHeader,
     /// The session counts the process of the arguments or the command, not all that runs.
@@ -129,9 +109,6 @@ impl Plan<'_> {
         events: &mut Vec<EventRequest>,
         mut omit: impl FnMut(&Refusal, &mut Vec<EventRequest>) -> Result<bool, Error>,
     ) -> Result<Begun, Error> {
-        if let Some(process) = self.args.process.filter(|_| !self.is_running().unwrap_or(true)) {
-            return Err(MeasureError::NoProcess { process }.into());
-        }
         let delayed = self.args.delay.map(|delay| self.start_delayed(delay)).transpose()?;
         loop {
             if events.is_empty() {
@@ -168,7 +145,7 @@ impl Plan<'_> {
         let running = self.start_command()?;
         match self.wait(running.as_ref(), Some(Instant::now() + delay))? {
             Woken::Due => Ok(running),
-            Woken::Ended(..) | Woken::Interrupted => Err(MeasureError::EndedInDelay { delay }.into()),
+            Woken::Ended(..) | Woken::Interrupted => Err(EndedInDelay { delay }.into()),
         }
     }
 
@@ -224,19 +201,13 @@ impl Plan<'_> {
         Ok(Measured { records, elapsed, status, times, was_interrupted })
     }
 
-    /// Returns whether the process of the arguments runs; true without one.
-    fn is_running(&self) -> Result<bool, Error> {
-        let Some(process) = self.args.process else { return Ok(true) };
-        let processes = self.system.process_source().processes().map_err(|cause| MeasureError::Processes { cause })?;
-        Ok(processes.iter().any(|one| one.id == process))
-    }
-
     /// Waits for the end of the command or, without one, for that of the process or Ctrl-C, at most until
     /// `due`. Ctrl-C ends a command.
     fn wait(&self, running: Option<&Command>, due: Option<Instant>) -> Result<Woken, Error> {
         let left = || due.map(|due| due.saturating_duration_since(Instant::now()));
         let Some(Command { ended, .. }) = running else {
-            while left().is_none_or(|left| !left.is_zero()) && self.is_running()? {
+            let is_over = || self.process.as_ref().is_some_and(Tasks::have_ended);
+            while left().is_none_or(|left| !left.is_zero()) && !is_over() {
                 if self.system.interrupted() {
                     return Ok(Woken::Interrupted);
                 }

@@ -137,6 +137,7 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
         throttled: 0,
         unmet: 0,
         disturbed: None,
+        filtered: 0,
         recorder: 0,
     };
     assert_eq!(summary.counts, [of(0, 200_000, 3), of(1, 100_000, 2)]);

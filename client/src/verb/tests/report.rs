@@ -45,6 +45,7 @@ pub(super) fn session() -> RecordedSession {
             event(11, "BranchMispredictions", modes::USER, 1009, 1000),
         ],
         condition: None,
+        tasks: recording::RecordedTasks::default(),
         part: 0,
     }
 }
@@ -115,6 +116,7 @@ pub(super) fn summary() -> Summary {
         lost,
         throttled,
         unmet: 0,
+        filtered: 0,
         disturbed: None,
         recorder: 0,
     };
@@ -345,6 +347,7 @@ fn precise() -> File {
         lost: 0,
         throttled: 0,
         unmet: 0,
+        filtered: 0,
         disturbed: None,
         recorder: recorder as u32,
     };

@@ -99,6 +99,7 @@ fn recording() -> Vec<u8> {
             event(11, "BranchMispredictions", 1, 1009, 1000),
         ],
         condition: None,
+        tasks: recording::RecordedTasks::default(),
         part: 0,
     };
     let module = |base, path: &str| Module {
@@ -155,6 +156,7 @@ fn recording() -> Vec<u8> {
         lost,
         throttled: 0,
         unmet: 0,
+        filtered: 0,
         disturbed: None,
         recorder: 0,
     };

@@ -65,6 +65,10 @@ impl ProcessSource for Running {
         Ok(common.chain([module(PROGRAM, format!("no/{}", name(number)))]).collect())
     }
 
+    fn open(&self, _: system::Task) -> io::Result<Box<dyn system::OpenTask>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
         Ok(Vec::new())
     }
@@ -109,6 +113,7 @@ impl Day {
             core_types: Vec::new(),
             events: Vec::new(),
             condition: None,
+            tasks: recording::RecordedTasks::default(),
             part: 0,
         };
         let writer = Writer::new(file, &session).unwrap();

@@ -39,6 +39,7 @@ pub fn session() -> RecordedSession {
             core_type: 0,
         }],
         condition: None,
+        tasks: recording::RecordedTasks::default(),
         part: 0,
     }
 }
@@ -87,6 +88,7 @@ pub fn summary() -> Summary {
         lost: 1,
         throttled: 2,
         unmet: 0,
+        filtered: 0,
         disturbed,
         recorder: 3,
     };

@@ -136,6 +136,7 @@ pub fn summary() -> Summary {
         lost,
         throttled: 0,
         unmet: 0,
+        filtered: 0,
         disturbed: None,
         recorder: 0,
     };

@@ -17,6 +17,7 @@ mod provider_security;
 mod registry;
 mod service;
 mod speed;
+mod tasks;
 mod topology;
 mod trace;
 mod trace_consumer;
@@ -47,8 +48,8 @@ use crate::known_work::{CALLS, Function, KnownWork};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};
 use crate::{
-    AGENT_PROGRAM, AgentService, CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, ServiceBody, System,
-    VolumeUser, WindowsVersion,
+    AGENT_PROGRAM, AgentService, CodeIntegrity, LoadedModule, OpenTask, ProcessSource, RunningProcess, ServiceBody,
+    System, Task, VolumeUser, WindowsVersion,
 };
 
 /// This machine.
@@ -240,6 +241,10 @@ impl ProcessSource for Processes {
 
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
         modules::of_process(process)
+    }
+
+    fn open(&self, task: Task) -> io::Result<Box<dyn OpenTask>> {
+        Ok(Box::new(tasks::open(task)?))
     }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {

@@ -51,6 +51,7 @@ pub use self::event::FakeEvent;
 pub use self::information::{core_type_record, count, disturbed, info};
 pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
+pub use self::processes::PROTECTED;
 pub use self::records::{module, named, precise_sample, record, sample, sources};
 pub use self::shared::Shared;
 use self::threads::FakeThread;
