@@ -5,5 +5,6 @@ pub mod calls;
 pub mod load;
 pub mod losses;
 pub mod open;
+pub mod recorders;
 pub mod selection;
 pub mod summary;

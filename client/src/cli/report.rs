@@ -1,5 +1,6 @@
 //! The command lines of the verbs that read recordings.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -55,6 +56,17 @@ CALL STACKS
   callers. A stack that is not complete ends with a note such as [truncated] or
   [no stack: taken elsewhere]. --merge --stack shows the stack of each sample.
 
+LATENCY
+  --latency shows what users wait for. While N processors run a process, each of
+  its samples has a Nth of the wall time: a second on one processor counts as
+  much as a second on all. It is the share of the time in which the process ran,
+  not of that in which it waited. A processor runs a process while it has samples
+  of it, at most one and a half of their periods apart: the sampled processors
+  count, so record them all. Near lost samples and pauses, and in recordings with
+  --when, the number is unknown, and the samples have no latency. --parallelism 1
+  shows the serial phases only, and --sort parallelism how much runs on how many
+  processors; both imply --latency.
+
 COMPILED CODE
   The names of code that a just-in-time compiler (.NET, Java, JavaScript) made
   are in recordings with call stacks. Other names come from perf maps: files
@@ -81,6 +93,7 @@ EXAMPLES
   .\\client report app.rec -e TotalCycles --sort \"module,processor\" --json
   .\\client report app.rec --merge --limit 1000 | more
   .\\client report app.rec --children --sort symbol
+  .\\client report app.rec --latency --sort symbol --parallelism 1-2
   .\\client report app.rec -g callee --limit 5
 ";
 
@@ -115,8 +128,8 @@ impl RecordingArgs {
 pub struct ReportArgs {
     #[command(flatten)]
     pub recording: RecordingArgs,
-    /// The names by which samples are grouped: process, module, symbol, address, thread, processor [default: those in
-    /// --fields, or process,module,symbol]
+    /// The names by which samples are grouped: process, module, symbol, address, thread, processor, parallelism
+    /// [default: those in --fields, or process,module,symbol]
     #[arg(
         long,
         value_parser = grouping(),
@@ -126,7 +139,7 @@ pub struct ReportArgs {
         value_name = "A,B,..."
     )]
     pub sort: Vec<FieldName>,
-    /// The columns to show, in this order: overhead, children, error, samples, events, and names as in --sort
+    /// The columns to show, in this order: overhead, children, latency, error, samples, events, and names as in --sort
     #[arg(
         long,
         value_enum,
@@ -139,6 +152,18 @@ pub struct ReportArgs {
     pub fields: Vec<FieldName>,
     #[command(flatten)]
     pub calls: CallOptions,
+    /// Show the share of the wall time as well, and sort by it: while N CPUs run a process, each has a Nth of it
+    #[arg(long, conflicts_with_all = ["merge", "children", "call_graph"])]
+    pub latency: bool,
+    /// Only samples while so many CPUs ran their process, such as 1,2-4; implies --latency
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = levels,
+        conflicts_with_all = ["merge", "children", "call_graph"]
+    )]
+    pub parallelism: Vec<RangeInclusive<u32>>,
     /// Show single samples in order, with the precise records
     #[arg(long, conflicts_with_all = ["sort", "fields", "percent_limit", "error"])]
     pub merge: bool,
@@ -192,12 +217,21 @@ impl ReportArgs {
             return self.fields.clone();
         }
         let mut fields: Vec<FieldName> = self.has_children().then_some(FieldName::Children).into_iter().collect();
+        fields.extend(self.has_latency().then_some(FieldName::Latency));
         fields.push(FieldName::Overhead);
         fields.extend(self.error.then_some(FieldName::Error));
         fields.push(FieldName::Samples);
         let sort = if self.sort.is_empty() { &DEFAULT_COLUMNS[..] } else { &self.sort };
         fields.extend(sort);
         fields
+    }
+
+    /// Returns whether the rows have their latency.
+    pub fn has_latency(&self) -> bool {
+        let mut names = self.sort.iter().chain(&self.fields);
+        self.latency
+            || !self.parallelism.is_empty()
+            || names.any(|name| matches!(name, FieldName::Latency | FieldName::Parallelism))
     }
 
     /// Returns the maximum number of rows for each source or processor. Output for programs is complete by default.
@@ -273,6 +307,8 @@ pub enum FieldName {
     /// Share of the events of the source, with those of the functions that are called
     #[value(aliases = ["overhead_children"])]
     Children,
+    /// Share of the wall time
+    Latency,
     /// Share of the events of the source
     Overhead,
     /// Uncertainty of the share
@@ -300,6 +336,8 @@ pub enum FieldName {
     /// Number of the processor
     #[value(aliases = ["cpu"])]
     Processor,
+    /// Number of processors that ran the process
+    Parallelism,
 }
 
 impl FieldName {
@@ -312,7 +350,10 @@ impl FieldName {
             Self::Address => Column::Address,
             Self::Thread => Column::Thread,
             Self::Processor => Column::Processor,
-            Self::Children | Self::Overhead | Self::Error | Self::Samples | Self::Events => return None,
+            Self::Parallelism => Column::Parallelism,
+            Self::Children | Self::Latency | Self::Overhead | Self::Error | Self::Samples | Self::Events => {
+                return None;
+            }
         })
     }
 }
@@ -345,6 +386,15 @@ impl UserError for FieldError {
 /// Returns a column as users type it.
 fn name(column: FieldName) -> String {
     column.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Parses a number of processors, or a range of them.
+fn levels(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (number::parse(first)?, number::parse(last)?) {
+        (first, last) if 0 < first && first <= last => Ok(first..=last),
+        _ => Err(format!("\"{text}\" is no number of CPUs; write 1,2-4")),
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {

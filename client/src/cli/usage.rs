@@ -350,7 +350,7 @@ mod tests {
             (
                 "report --sort colour",
                 "error: --sort cannot be \"colour\"\n  \
-                 because: its values are process, module, symbol, address, thread, processor\n  \
+                 because: its values are process, module, symbol, address, thread, processor, parallelism\n  \
                  try: .\\client report --help   (lists all options)",
             ),
             (

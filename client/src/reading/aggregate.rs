@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use halprof::core_types::{self, qualified};
 use halprof::event;
 use halprof::text::processors::named;
-use pmu::{Recorder, Source};
+use pmu::Source;
 use recording::{Count, Kept, MissingStack, RecordedEvent, RecordedSession, StackEnd};
 use report::{
     CallOrder, Column, Contents, FirstRows, Limits, OmittedRows, RowTotal, SampledSource, Slice, StackStats,
@@ -17,7 +17,10 @@ use serde::Serialize;
 
 use crate::reading::calls;
 use crate::reading::load::LoadedRecording;
-use crate::reading::losses::{LossShares, ProcessorLoss, counts_of, loss_shares, loss_stats, selected_losses};
+use crate::reading::losses::{
+    LossShares, ProcessorLoss, counts_of, filtered, is_none, loss_shares, loss_stats, selected_losses,
+};
+use crate::reading::recorders::{RecorderFields, RecorderName, recorders};
 use terminal::document::Document;
 use terminal::format::{self, counted, properties, real, seconds};
 use terminal::id::Id;
@@ -58,6 +61,9 @@ pub struct Header<'a> {
     /// overflows that were dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptTime>,
+    /// The processes and threads that were recorded; absent for all.
+    #[serde(skip_serializing_if = "is_none")]
+    pub tasks: TaskNumbers<'a>,
     /// The part of the recording that the options select by time, processors and threads; absent for all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selected: Option<SelectedPart>,
@@ -71,6 +77,16 @@ pub struct Header<'a> {
     pub exit_code: Option<i32>,
     /// Why the recording is incomplete.
     pub damage: Option<String>,
+}
+
+/// The processes and threads that were recorded.
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TaskNumbers<'a> {
+    /// IDs of processes.
+    pub processes: &'a [u32],
+    /// IDs of threads.
+    pub threads: &'a [u32],
 }
 
 /// The end of a recording, which is all that is left of it.
@@ -155,12 +171,19 @@ pub struct SourceAggregate {
     /// Which counters made these records, and on how many processors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recorders: Vec<RecorderFields>,
+    /// Number of samples without a latency, because it is unknown on how many processors the process ran; absent
+    /// without latencies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_unknown: Option<u64>,
     /// Number of lost samples.
     pub lost: u64,
     /// Lost samples as a share of all samples of all processes, from 0 to 1.
     pub lost_share: f64,
     /// Overflows dropped because the interrupts had spent their budget.
     pub throttled: u64,
+    /// Samples of other processes and threads, which were not recorded.
+    #[serde(skip_serializing_if = "is_none")]
+    pub filtered: u64,
     /// The condition of the samples, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<ConditionSummary>,
@@ -177,58 +200,6 @@ pub struct SourceAggregate {
     /// Rows omitted because of the limits.
     #[serde(skip)]
     pub rest: OmittedRows,
-}
-
-/// A kind of counter that made precise records, or decided on the condition of samples.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RecorderFields {
-    /// The kind.
-    pub counter: RecorderName,
-    /// Number of processors.
-    pub processors: u64,
-}
-
-/// Kind of a counter that records precisely, or decides on samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum RecorderName {
-    /// A general counter: the event after the overflow writes the record.
-    General,
-    /// A general counter with precise distribution: the overflow writes it.
-    GeneralDistributed,
-    /// Fixed counter 0, with precise distribution.
-    FixedDistributed,
-    /// One that another counter reloads, which decides on the condition of its samples. The windows that do not meet it
-    /// are not counted.
-    Reloaded,
-}
-
-impl RecorderName {
-    const fn of(recorder: Recorder) -> Option<Self> {
-        Some(match recorder {
-            Recorder::None => return None,
-            Recorder::General => Self::General,
-            Recorder::Distributed => Self::GeneralDistributed,
-            Recorder::Fixed => Self::FixedDistributed,
-            Recorder::Reloaded => Self::Reloaded,
-        })
-    }
-}
-
-/// Returns the kinds of counters that made the precise records of a source or decided on its samples, the best first.
-fn recorders(contents: &Contents, sampled: SampledSource) -> Vec<RecorderFields> {
-    let counts = contents.summary.iter().flat_map(|summary| &summary.counts);
-    let of_source = counts.filter(|count| {
-        count.event == sampled.event && contents.sample_counts.source_on(count.event, count.processor) == sampled
-    });
-    let mut all: BTreeMap<Recorder, u64> = BTreeMap::new();
-    for recorder in of_source.filter_map(|count| Recorder::from_number(count.recorder)) {
-        *all.entry(recorder).or_default() += 1;
-    }
-    let named = |(recorder, processors)| Some(RecorderFields { counter: RecorderName::of(recorder)?, processors });
-    all.into_iter().rev().filter_map(named).collect()
 }
 
 /// An event as requested.
@@ -343,6 +314,9 @@ pub struct AggregateRow {
     pub samples: u64,
     /// Number of events that the samples represent.
     pub events: u64,
+    /// Share of the wall time in which processes ran, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<f64>,
     /// With the functions that are called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<TotalFields>,
@@ -361,6 +335,9 @@ pub struct AggregateRow {
     /// Processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<u32>,
+    /// Number of processors that ran the process; 0 if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallelism: Option<u32>,
     /// Module.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
@@ -412,7 +389,8 @@ impl<'a> Header<'a> {
     /// Returns the properties of a recording.
     pub fn new(loaded: &'a LoadedRecording) -> Self {
         let contents = &loaded.contents;
-        let RecordedSession { computer, processor, processors, command, batch, client, driver, .. } = &contents.session;
+        let RecordedSession { computer, processor, processors, command, batch, client, driver, tasks, .. } =
+            &contents.session;
         let summary = contents.summary.as_ref();
         let (sleeps, slept) = contents.sample_counts.slept();
         Self {
@@ -430,6 +408,7 @@ impl<'a> Header<'a> {
             kept: summary.and_then(|summary| {
                 summary.kept.map(|Kept { elapsed, removed }| KeptTime { seconds: seconds(elapsed), removed })
             }),
+            tasks: TaskNumbers { processes: &tasks.processes, threads: &tasks.threads },
             selected: (!loaded.filter.slice.is_whole()).then(|| SelectedPart::new(contents, &loaded.filter.slice)),
             sleeps,
             asleep_seconds: real(contents.duration(slept)) / NANOSECONDS,
@@ -451,6 +430,7 @@ impl<'a> Header<'a> {
             ("Command", command),
             ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
         ];
+        rows.extend(session.tasks.text().map(|text| ("Only", text)));
         if let Some(KeptTime { seconds, removed }) = &self.kept {
             let removed = counted(*removed, "sample");
             rows.push(("Kept", format!("the last {seconds:.3} s; {removed} before them were removed")));
@@ -511,10 +491,12 @@ fn source(
         precise: table.total.precise,
         precise_next: table.total.precise_next,
         recorders: recorders(contents, sampled),
+        latency_unknown: table.has_latency().then_some(table.total.unknown),
         lost,
         lost_share,
         paused_share,
         throttled: loss_stats.iter().map(|one| one.throttled).sum(),
+        filtered: filtered(contents, sampled),
         condition: ConditionSummary::new(contents, sampled),
         loss_stats,
         stacks: StackSummary::new(&contents.sample_counts.stack_stats(sampled)),
@@ -545,6 +527,8 @@ impl From<TableRow> for AggregateRow {
                 events: weight.events,
             }),
             calls: Vec::new(),
+            latency: row.latency,
+            parallelism: row.parallelism,
             process: row.process.map(Id::from),
             process_name: row.process_name,
             thread: row.thread.map(Id::from),

@@ -53,7 +53,7 @@ pub fn filter(args: &SelectionArgs, slice: Slice, contents: &Contents, path: &Pa
         (!args.processes.is_empty()).then(|| processes_of(&args.processes, &slice, contents)).transpose()?;
     let patterns = |names: &[String]| names.iter().map(NamePattern::new).collect::<Vec<_>>();
     let (modules, symbols) = (patterns(&args.modules), patterns(&args.functions));
-    Ok(Filter { events, core_type, processes, slice, modules, symbols })
+    Ok(Filter { events, core_type, processes, parallelism: Vec::new(), slice, modules, symbols })
 }
 
 fn check_processors(slice: &Slice, contents: &Contents) -> Result<(), RecordingError> {

@@ -6,8 +6,9 @@ use std::ops::Add;
 use pmu::Source;
 use protocol::BRANCHES;
 
-use crate::reading::aggregate::{ConditionSummary, RecorderFields, RecorderName, SourceAggregate, StackSummary};
+use crate::reading::aggregate::{ConditionSummary, SourceAggregate, StackSummary};
 use crate::reading::losses::ProcessorLoss;
+use crate::reading::recorders::{RecorderFields, RecorderName};
 use counts::disturbance::Disturbance;
 use counts::share::{self, percent};
 use terminal::format::{counted, grouped, properties};
@@ -32,6 +33,13 @@ pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
         .collect();
     let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
+    let filtered = (source.filtered > 0).then(|| counted(source.filtered, "sample"));
+    lines.extend(filtered.map(|samples| ("Filtered", format!("{samples} of other processes and threads"))));
+    let unknown = source.latency_unknown.filter(|samples| *samples > 0);
+    lines.extend(unknown.map(|samples| {
+        let share = percent(share::of(samples, source.samples));
+        ("Latency", format!("unknown of {}, {share}", counted(samples, "sample")))
+    }));
     lines.extend(source.condition.iter().map(|condition| ("Windows", windows(condition))));
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
     lines.extend(source.recorders.iter().map(|one| ("", recorded_by(one, source.recorders.len() > 1))));

@@ -363,6 +363,7 @@ mod tests {
             precise,
             precise_next,
             squares: 1,
+            ..Total::default()
         };
         let of = |source, total: Total| {
             let (name, modes, interval, frequency, core_type) = (String::new(), 0, 0, 0, 0);

@@ -39,11 +39,15 @@ const FIELDS: [&str; 13] = [
 /// Names of the fields that follow with `--children`.
 const CHILDREN_FIELDS: [&str; 3] = ["total_share", "total_samples", "total_events"];
 
+/// Names of the fields that follow with `--latency`.
+const LATENCY_FIELDS: [&str; 2] = ["latency", "parallelism"];
+
 /// Headings of the columns with cells that can be shortened.
 const NAMES: [&str; 3] = ["Process", "Module", "Symbol"];
 
 /// Headings of the columns of numbers.
-const NUMBERS: [&str; 8] = ["Children", "Self", "Overhead", "+/-", "Samples", "Events", "Thread", "Processor"];
+const NUMBERS: [&str; 10] =
+    ["Children", "Self", "Latency", "Overhead", "+/-", "Samples", "Events", "Thread", "Processor", "Parallelism"];
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     if args.merge {
@@ -52,8 +56,9 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     let columns: Vec<Column> = args.columns()?;
     let (thread, processor) = (columns.contains(&Column::Thread), columns.contains(&Column::Processor));
     let stacks = args.has_children() || args.calls.call_graph.is_some();
-    let detail = Detail { thread, processor, stacks };
-    let loaded = LoadedRecording::open(&args.recording, detail)?;
+    let detail = Detail { thread, processor, stacks, parallelism: args.has_latency() };
+    let mut loaded = LoadedRecording::open(&args.recording, detail)?;
+    loaded.filter.parallelism.clone_from(&args.parallelism);
     let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
     let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
     let width = context.width(args.names.wide);
@@ -121,6 +126,8 @@ fn rows(rows: &[AggregateRow], args: &ReportArgs, width: usize) -> String {
 fn heading(field: FieldName, args: &ReportArgs) -> &'static str {
     match field {
         FieldName::Children => "Children",
+        FieldName::Latency => "Latency",
+        FieldName::Parallelism => "Parallelism",
         FieldName::Overhead if args.has_children() => "Self",
         FieldName::Overhead => "Overhead",
         FieldName::Error => "+/-",
@@ -140,6 +147,11 @@ fn cell(field: FieldName, row: &AggregateRow) -> String {
         FieldName::Children => {
             row.total.as_ref().map_or_else(String::new, |total| format!("{:.2}%", total.share * 100.0))
         }
+        FieldName::Latency => row.latency.map_or_else(String::new, |share| format!("{:.2}%", share * 100.0)),
+        FieldName::Parallelism => match row.parallelism {
+            None | Some(0) => "unknown".to_owned(),
+            Some(number) => number.to_string(),
+        },
         FieldName::Overhead => format!("{:.2}%", row.share * 100.0),
         FieldName::Error => format!("{:.2}", (row.high - row.low) * 50.0),
         FieldName::Samples => grouped(row.samples),
@@ -161,9 +173,11 @@ fn process(row: &AggregateRow) -> String {
 /// Writes the rows. Fields without a column are empty.
 fn csv(aggregate: &Aggregate, context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
-    let has_children = aggregate.sources.iter().flat_map(|source| &source.rows).any(|row| row.total.is_some());
-    let more = if has_children { &CHILDREN_FIELDS[..] } else { &[] };
-    out.write_record(FIELDS.iter().chain(more)).map_err(io::Error::from)?;
+    let has = |column: fn(&AggregateRow) -> bool| aggregate.sources.iter().flat_map(|source| &source.rows).any(column);
+    let (has_children, has_latency) = (has(|row| row.total.is_some()), has(|row| row.latency.is_some()));
+    let children = if has_children { &CHILDREN_FIELDS[..] } else { &[] };
+    let latency = if has_latency { &LATENCY_FIELDS[..] } else { &[] };
+    out.write_record(FIELDS.iter().chain(children).chain(latency)).map_err(io::Error::from)?;
     for source in &aggregate.sources {
         for row in &source.rows {
             let total = row
@@ -185,7 +199,8 @@ fn csv(aggregate: &Aggregate, context: &mut Context) -> Result<(), Error> {
                 text(row.symbol.as_ref()),
                 text(row.address.as_ref()),
             ];
-            let fields = fields.into_iter().chain(total.into_iter().flatten());
+            let latency = row.latency.map(|share| [format!("{share:.6}"), text(row.parallelism)]);
+            let fields = fields.into_iter().chain(total.into_iter().flatten()).chain(latency.into_iter().flatten());
             out.write_record(fields.collect::<Vec<_>>()).map_err(io::Error::from)?;
         }
     }

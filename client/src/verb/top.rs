@@ -29,7 +29,7 @@ use user_error::Error;
 use user_error::exit::Exit;
 
 /// What distinguishes the locations of samples.
-const DETAIL: Detail = Detail { thread: false, processor: true, stacks: false };
+const DETAIL: Detail = Detail { thread: false, processor: true, stacks: false, parallelism: false };
 
 pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = args.backend.open(context)?;

@@ -45,6 +45,7 @@ impl Branch {
             process: UNKNOWN.into(),
             thread: 0,
             processor: 0,
+            parallelism: 0,
             kernel,
             ip,
         }

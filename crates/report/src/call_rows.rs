@@ -32,6 +32,7 @@ fn row_of(frame: &Frame, columns: &[Column]) -> Option<(RowGroup, RowKey)> {
             Column::Process => group.process = Some(location.process),
             Column::Thread => group.thread = Some(location.thread),
             Column::Processor => group.processor = Some(location.processor),
+            Column::Parallelism => group.parallelism = Some(location.parallelism),
             Column::Module => group.module = Some(owner),
             Column::Symbol | Column::InlinedSymbol | Column::Frames => key.name = Some(name),
             Column::Address => key.address = *address,
@@ -88,7 +89,7 @@ impl<'a> Table<'a> {
         drop((shared_groups, shared_sums, shared_own));
         let total = contents.sample_counts.total(source);
         let columns = columns.to_vec();
-        Self { total, selected, contents, symbol_index, source, columns, groups, sums, own: Some(own) }
+        Self { total, selected, contents, symbol_index, source, columns, groups, sums, own: Some(own), latency: None }
     }
 
     /// Returns the first rows as [`first`](Self::first) does, and for each of them the tree of its calls: what it

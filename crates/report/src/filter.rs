@@ -1,6 +1,7 @@
 //! Selection of samples.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use protocol::ALL_EVENTS;
 
@@ -19,6 +20,9 @@ pub struct Filter {
     pub core_type: Option<u32>,
     /// Selects only samples in these processes.
     pub processes: Option<BTreeSet<ProcessKey>>,
+    /// Selects only samples while their process ran on so many processors; requires counts with
+    /// [`Detail::parallelism`](crate::Detail::parallelism).
+    pub parallelism: Vec<RangeInclusive<u32>>,
     /// Selects processors, threads and time. [`Contents::read_slice`](crate::Contents::read_slice) counts only the
     /// samples of a slice.
     pub slice: Slice,
@@ -33,7 +37,8 @@ impl Filter {
     /// Returns whether the filter leaves out samples of a selected source.
     #[must_use]
     pub fn narrows(&self) -> bool {
-        self.processes.is_some() || !self.slice.is_whole() || !self.modules.is_empty() || !self.symbols.is_empty()
+        let narrows = self.processes.is_some() || !self.parallelism.is_empty();
+        narrows || !self.slice.is_whole() || !self.modules.is_empty() || !self.symbols.is_empty()
     }
 
     /// Returns whether samples of `source` in `process` are selected, as far as these say.

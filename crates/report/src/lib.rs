@@ -57,6 +57,7 @@ mod module_names;
 mod modules;
 mod newer_code;
 mod numbering;
+mod parallelism;
 mod pattern;
 mod pdb_symbols;
 mod pe;

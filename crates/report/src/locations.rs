@@ -13,6 +13,7 @@ use crate::sums::{Adder, SampleWeight, SharedSums, Sums};
 
 /// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Detail {
     /// Distinguish threads.
     pub thread: bool,
@@ -20,6 +21,8 @@ pub struct Detail {
     pub processor: bool,
     /// Distinguish call stacks, and keep them.
     pub stacks: bool,
+    /// Distinguish on how many processors the process ran.
+    pub parallelism: bool,
 }
 
 /// Location of samples.
@@ -35,6 +38,8 @@ pub struct SampleLocation {
     pub thread: u32,
     /// The processor; 0 unless selected by [`Detail`].
     pub processor: u32,
+    /// On how many processors the process ran; 0 if that is unknown, or unless selected by [`Detail`].
+    pub parallelism: u32,
     /// Whether kernel mode was interrupted.
     pub kernel: bool,
     /// The instruction pointer; for a branch its source, not its target.
@@ -57,6 +62,7 @@ impl SampleLocation {
             process,
             thread: if detail.thread { sample.thread } else { 0 },
             processor: if detail.processor { sample.processor } else { 0 },
+            parallelism: 0,
             kernel: sample.mode == Mode::Kernel,
             ip: sample.ip,
             stack: StackId::NOT_RECORDED,
@@ -175,6 +181,7 @@ mod tests {
                 process: ProcessKey { id: 8, created },
                 thread: 0,
                 processor: 0,
+                parallelism: 0,
                 kernel,
                 ip,
                 stack: StackId::from_number(stack).unwrap_or_default(),

@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::input::{Blocks, Input};
 use crate::locations::Detail;
+use crate::parallelism::Parallelism;
 use crate::process_keys::{Creations, ProcessKey};
 use crate::processes::Processes;
 use crate::sample_counts::SampleCounts;
@@ -61,6 +62,8 @@ impl Contents {
     /// As of [`read`](Self::read).
     pub fn read_slice(input: &mut dyn Input, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
         let creations = creations(input)?;
+        let parallelism =
+            if detail.parallelism { Parallelism::read(input, &creations)? } else { Parallelism::default() };
         let mut blocks = Reader::new(input)?;
         let Some(EncodedBlock::Session(session)) = blocks.next_encoded().transpose()? else {
             return Err(ReadError::CutOff { offset: 0 });
@@ -69,6 +72,7 @@ impl Contents {
             sample_counts: SampleCounts::new(detail)
                 .with_sources(SampledSources::new(&session))
                 .with_creations(creations.clone())
+                .with_parallelism(parallelism)
                 .with_slice(slice),
             session,
             processes: Processes::with_creations(creations),

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use recording::{EncodedSamples, ReadError, SampleColumns, StackId};
 
 use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SharedLocations};
+use crate::parallelism::{Parallelism, latency};
 use crate::process_keys::{Creations, ProcessKey};
 use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
@@ -24,6 +25,11 @@ pub struct Total {
     pub precise: u64,
     /// Samples that are PEBS records of the next instruction.
     pub precise_next: u64,
+    /// Wall time of the samples in units of events: those of each divided by the parallelism; 0 unless selected by
+    /// [`Detail`].
+    pub latency: u64,
+    /// Samples whose parallelism is unknown.
+    pub unknown: u64,
     /// Sum of the squared events per sample, from which the effective number of samples is computed.
     pub squares: u128,
 }
@@ -33,6 +39,8 @@ impl AddAssign for Total {
         self.weight += other.weight;
         self.precise += other.precise;
         self.precise_next += other.precise_next;
+        self.latency = self.latency.saturating_add(other.latency);
+        self.unknown += other.unknown;
         self.squares += other.squares;
     }
 }
@@ -87,13 +95,17 @@ struct Rules {
     slice: Slice,
     sources: SampledSources,
     creations: Creations,
+    parallelism: Parallelism,
 }
 
 impl Rules {
     /// Returns whether all samples of a place have the same location and source, and are selected: nothing depends on
     /// their processors and times.
     fn depend_on_places(&self) -> bool {
-        !self.detail.processor && self.slice.is_whole() && !self.sources.depend_on_processors()
+        !self.detail.processor
+            && !self.detail.parallelism
+            && self.slice.is_whole()
+            && !self.sources.depend_on_processors()
     }
 }
 
@@ -148,6 +160,17 @@ impl SampleCounts {
     #[must_use]
     pub(crate) fn with_creations(self, creations: Creations) -> Self {
         Self { rules: Rules { creations, ..self.rules }, ..self }
+    }
+
+    /// Distinguishes on how many processors a process ran.
+    #[must_use]
+    pub(crate) fn with_parallelism(self, parallelism: Parallelism) -> Self {
+        Self { rules: Rules { parallelism, ..self.rules }, ..self }
+    }
+
+    /// Returns what distinguishes locations.
+    pub(crate) const fn detail(&self) -> Detail {
+        self.rules.detail
     }
 
     /// Distinguishes core types and modes.
@@ -398,16 +421,21 @@ impl<'a, 'b> Counter<'a, 'b> {
         record: &Record,
         mut added: Total,
     ) {
-        let Rules { detail, slice, sources, .. } = self.rules;
+        let Rules { detail, slice, sources, parallelism, .. } = self.rules;
         let sampled = sources.source_of(sample);
         if let Some(outcome) = outcome {
             self.sums.stacks.entry(sampled).or_default().add(outcome, added.weight.samples);
+        }
+        let parallelism = if detail.parallelism { parallelism.at(process, sample.time) } else { 0 };
+        if detail.parallelism {
+            added.latency = latency(process, parallelism, added.weight);
+            added.unknown = if parallelism == 0 { added.weight.samples } else { 0 };
         }
         if slice.selects_sample(sample) {
             let SampledSource { core_type, .. } = sampled;
             let stack = if detail.stacks { stack } else { StackId::NOT_RECORDED };
             let common = SampleLocation::of(sample, process, *detail);
-            let location = SampleLocation { core_type, stack, ..common };
+            let location = SampleLocation { core_type, parallelism, stack, ..common };
             self.locations.add(location, added.weight);
         }
         if self.run.0 != sampled {

@@ -1,6 +1,7 @@
 //! Which records of a recording a filter selects, by the names of their modules and symbols too.
 
 use std::io;
+use std::ops::RangeInclusive;
 
 use protocol::Record;
 use recording::{Reader, StackId};
@@ -16,7 +17,10 @@ impl Filter {
     /// Returns whether samples at `location`, which are in the [slice](Self::slice), are selected.
     #[must_use]
     pub fn selects_location(&self, location: &SampleLocation, symbol_index: &SymbolIndex) -> bool {
-        self.selects(location.sampled_source(), location.process) && self.selects_names(location, symbol_index)
+        let is_parallelism = |wanted: &RangeInclusive<u32>| wanted.contains(&location.parallelism);
+        self.selects(location.sampled_source(), location.process)
+            && (self.parallelism.is_empty() || self.parallelism.iter().any(is_parallelism))
+            && self.selects_names(location, symbol_index)
     }
 
     /// Returns whether the module and the symbol at `location` are selected.

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::filter::Filter;
 use crate::locations::SampleLocation;
 use crate::numbering::{Numbering, ThreadNumbering};
+use crate::parallelism::latency;
 use crate::process_keys::ProcessKey;
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
@@ -29,6 +30,9 @@ pub enum Column {
     Thread,
     /// The processor; requires counts with [`Detail::processor`](crate::Detail::processor).
     Processor,
+    /// On how many processors the process ran; requires counts with
+    /// [`Detail::parallelism`](crate::Detail::parallelism).
+    Parallelism,
     /// The module.
     Module,
     /// The symbol.
@@ -47,6 +51,7 @@ pub(crate) struct RowGroup {
     pub process: Option<ProcessKey>,
     pub thread: Option<u32>,
     pub processor: Option<u32>,
+    pub parallelism: Option<u32>,
     pub module: Option<Owner>,
 }
 
@@ -82,6 +87,7 @@ fn row_of(
             Column::Process => group.process = Some(location.process),
             Column::Thread => group.thread = Some(location.thread),
             Column::Processor => group.processor = Some(location.processor),
+            Column::Parallelism => group.parallelism = Some(location.parallelism),
             Column::Module => group.module = Some(resolved.owner),
             // Without a process, the addresses of user mode mean nothing, and have one row.
             Column::Symbol | Column::InlinedSymbol | Column::Frames if is_unattributed(location) => {
@@ -123,6 +129,9 @@ pub struct TableRow {
     pub share: f64,
     /// 95 % confidence interval of the share.
     pub interval: Interval,
+    /// Latency of the row as a share of that of all samples of the source; `None` unless the counts have the
+    /// parallelism.
+    pub latency: Option<f64>,
     /// Process ID, or [`UNKNOWN`].
     pub process: Option<u32>,
     /// Name of the process, or `[unknown]`.
@@ -131,6 +140,8 @@ pub struct TableRow {
     pub thread: Option<u32>,
     /// Processor.
     pub processor: Option<u32>,
+    /// On how many processors the process ran; 0 if that is unknown.
+    pub parallelism: Option<u32>,
     /// Name of the module, or `[kernel]` or `[unknown]`.
     pub module: Option<String>,
     /// Name of the symbol, or a placeholder as of [`SymbolIndex::symbol`].
@@ -154,8 +165,10 @@ pub struct Table<'a> {
     pub(crate) columns: Vec<Column>,
     pub(crate) groups: Numbering<RowGroup>,
     pub(crate) sums: Sums<RowKey>,
-    /// The samples in each row, if those in `sums` are with callers.
+    /// The samples in each row, if those in `sums` are with callers, or weighted by their latency.
     pub(crate) own: Option<Sums<RowKey>>,
+    /// Latency of all rows, if the samples in `sums` are weighted by it.
+    pub(crate) latency: Option<u64>,
 }
 
 /// Limits of the rows of a table.
@@ -201,7 +214,8 @@ impl TableRow {
 }
 
 impl<'a> Table<'a> {
-    /// Groups the samples of `source` that `filter` selects by `columns`.
+    /// Groups the samples of `source` that `filter` selects by `columns`. If the counts have the parallelism, rows are
+    /// ordered and limited by their latency.
     #[must_use]
     pub fn new(
         contents: &'a Contents,
@@ -211,31 +225,48 @@ impl<'a> Table<'a> {
         filter: &Filter,
     ) -> Self {
         let source = source.into();
-        let (mut groups, mut sums) = (Numbering::default(), Sums::default());
-        let (shared_groups, shared_sums) = (Mutex::new(&mut groups), sums.shared());
+        let has_latency = contents.sample_counts.detail().parallelism;
+        let (mut groups, mut sums, mut own) = (Numbering::default(), Sums::default(), Sums::default());
+        let (shared_groups, shared_sums, shared_own) = (Mutex::new(&mut groups), sums.shared(), own.shared());
         let counted = contents.sample_counts.location_parts().map(|locations| {
             let mut numbers = ThreadNumbering::new(&shared_groups);
-            let mut adder = Adder::new(&shared_sums);
-            let mut selected = SampleWeight::default();
+            let (mut adder, mut own) = (Adder::new(&shared_sums), Adder::new(&shared_own));
+            let (mut selected, mut all_latency) = (SampleWeight::default(), 0);
             let locations = locations.filter(|(location, _)| location.sampled_source() == source);
             for (location, weight) in locations.filter(|(location, _)| filter.selects_location(location, symbol_index))
             {
                 selected += weight;
                 let resolved = symbol_index.resolve(&location);
                 let (group, key) = row_of(&location, &resolved, columns, symbol_index);
-                adder.add(RowKey { group: numbers.number_of(group), ..key }, weight);
+                let key = RowKey { group: numbers.number_of(group), ..key };
+                if has_latency {
+                    own.add(key, weight);
+                    let events = latency(location.process, location.parallelism, weight);
+                    all_latency += events;
+                    adder.add(key, SampleWeight { events, ..weight });
+                } else {
+                    adder.add(key, weight);
+                }
             }
             adder.finish();
-            selected
+            own.finish();
+            (selected, all_latency)
         });
-        let selected = counted.reduce(SampleWeight::default, |mut one, other| {
-            one += other;
-            one
+        let (selected, all_latency) = counted.reduce(Default::default, |mut one, other| {
+            one.0 += other.0;
+            (one.0, one.1 + other.1)
         });
-        drop((shared_groups, shared_sums));
+        drop((shared_groups, shared_sums, shared_own));
         let total = contents.sample_counts.total(source);
         let columns = columns.to_vec();
-        Self { total, selected, contents, symbol_index, source, columns, groups, sums, own: None }
+        let (own, latency) = if has_latency { (Some(own), Some(all_latency)) } else { (None, None) };
+        Self { total, selected, contents, symbol_index, source, columns, groups, sums, own, latency }
+    }
+
+    /// Returns whether the rows have their latency, by which they are ordered.
+    #[must_use]
+    pub const fn has_latency(&self) -> bool {
+        self.latency.is_some()
     }
 
     /// Returns whether the table has no rows.
@@ -304,17 +335,18 @@ impl<'a> Table<'a> {
             .collect();
         keys = self.first_keys(keys, wanted);
         keys.sort_unstable_by(|one, other| self.order(one, other));
-        let share = |weight: SampleWeight| share_of(weight, &self.total);
+        let share = |weight: SampleWeight| self.share(weight);
         let shown = keys.iter().take(max).take_while(|(_, weight)| share(*weight) >= limits.share).count();
         let next = keys.get(shown);
         let mut rows: Vec<(TableRow, RowKey)> =
             keys.iter().take(shown).map(|(key, weight)| (self.row(key, *weight), **key)).collect();
         rows.sort_by(|(one, _), (other, _)| compare(one, other));
         let (rows, row_keys): (Vec<TableRow>, Vec<RowKey>) = rows.into_iter().unzip();
-        let shown_events: u64 = rows.iter().map(|row| row.weight.events).sum();
+        let shown_events: u64 = keys.iter().take(shown).map(|(_, weight)| weight.events).sum();
+        let all_events = self.latency.unwrap_or(self.selected.events);
         let omitted = OmittedRows {
             rows: self.len() - shown,
-            share: share(SampleWeight { events: self.selected.events.saturating_sub(shown_events), samples: 0 }),
+            share: share(SampleWeight { events: all_events.saturating_sub(shown_events), samples: 0 }),
             by_number: shown == max,
             by_share: next.is_some_and(|(_, weight)| share(*weight) < limits.share),
         };
@@ -349,14 +381,21 @@ impl<'a> Table<'a> {
         weights.then_with(|| parts(one).cmp(&parts(other)))
     }
 
+    /// Returns what a sum is of all samples of the source, by which the rows are ordered.
+    fn share(&self, weight: SampleWeight) -> f64 {
+        share_of(weight, self.latency.map_or(self.total.weight.events, |_| self.total.latency))
+    }
+
     fn row(&self, key: &RowKey, weight: SampleWeight) -> TableRow {
-        let RowGroup { process, thread, processor, module } = self.groups.get(key.group).copied().unwrap_or_default();
+        let RowGroup { process, thread, processor, parallelism, module } =
+            self.groups.get(key.group).copied().unwrap_or_default();
         let effective = effective_samples(real(self.total.weight.events), real(self.total.squares));
         let total_of = |weight| {
-            let share = share_of(weight, &self.total);
+            let share = share_of(weight, self.total.weight.events);
             RowTotal { weight, share, interval: Interval::wilson(share, effective) }
         };
-        let total = self.own.is_some().then(|| total_of(weight));
+        let latency = self.latency.map(|_| self.share(weight));
+        let total = (self.own.is_some() && latency.is_none()).then(|| total_of(weight));
         let own = self.own.as_ref().map_or(weight, |own| own.get(key).unwrap_or_default());
         let RowTotal { weight, share, interval } = total_of(own);
         let is_frames = self.columns.contains(&Column::Frames);
@@ -367,10 +406,12 @@ impl<'a> Table<'a> {
             weight,
             share,
             interval,
+            latency,
             process: process.map(|process| process.id),
             process_name: process.map(|process| contents.processes.name_or_unknown(process).to_owned()),
             thread,
             processor,
+            parallelism,
             module: module.map(|owner| symbol_index.owner_text(owner).to_owned()),
             symbol: key.name.filter(|_| !is_frames).map(|name| symbol_index.name_text(name).into_owned()),
             frames: frames.map(|frames| symbol_index.frame_texts(frames).map(Cow::into_owned).collect()),
@@ -379,21 +420,23 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Returns the events as a share of all events of the source.
-fn share_of(weight: SampleWeight, total: &Total) -> f64 {
-    let events = real(total.weight.events);
-    if events > 0.0 { real(weight.events) / events } else { 0.0 }
+/// Returns the events as a share of so many.
+fn share_of(weight: SampleWeight, all: u64) -> f64 {
+    if all > 0 { real(weight.events) / real(all) } else { 0.0 }
 }
 
-/// Orders by events, descending, then by the columns.
+/// Orders by latency and events, descending, then by the columns.
 fn compare(one: &TableRow, other: &TableRow) -> Ordering {
     let weight = |row: &TableRow| {
         let weight = row.total.map_or(row.weight, |total| total.weight);
         (weight.events, weight.samples)
     };
-    weight(other).cmp(&weight(one)).then_with(|| names(one).cmp(&names(other)))
+    let latency = |row: &TableRow| row.latency.unwrap_or_default();
+    let by_weight = latency(other).total_cmp(&latency(one)).then_with(|| weight(other).cmp(&weight(one)));
+    by_weight.then_with(|| names(one).cmp(&names(other)))
 }
 
 fn names(row: &TableRow) -> impl Ord {
-    (&row.process_name, row.process, row.thread, row.processor, &row.module, &row.symbol, &row.frames, row.address)
+    let numbers = (row.process, row.thread, row.processor, row.parallelism);
+    (&row.process_name, numbers, &row.module, &row.symbol, &row.frames, row.address)
 }

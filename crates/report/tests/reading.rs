@@ -22,6 +22,8 @@ mod images;
 mod jit;
 #[path = "reading/kinds.rs"]
 mod kinds;
+#[path = "reading/latency.rs"]
+mod latency;
 #[path = "reading/pe_image.rs"]
 mod pe_image;
 #[path = "reading/reused_ids.rs"]

@@ -28,7 +28,7 @@ fn two_cpus_record_a_thread_with_its_callers() {
     lab.traced_client(&TraceScript::default(), &record).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let recorded = lab.wine().drive_c("two-cpus.rec");
-    let detail = Detail { processor: true, thread: true, stacks: true };
+    let detail = Detail { processor: true, thread: true, stacks: true, parallelism: false };
     let contents = Contents::read(&mut File::open(&recorded).unwrap(), detail).unwrap();
     let cpus: BTreeSet<_> = contents.sample_counts.locations().map(|(location, _)| location.processor).collect();
     assert_eq!(cpus.len(), 2, "{cpus:?}");

@@ -92,6 +92,8 @@ mod stepping;
 #[cfg(not(windows))]
 mod storms;
 #[cfg(not(windows))]
+mod tasks;
+#[cfg(not(windows))]
 mod teardown;
 #[cfg(not(windows))]
 mod threads;

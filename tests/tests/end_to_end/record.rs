@@ -17,7 +17,7 @@ const EVENT: u32 = 0;
 /// Reads a recording on this system, with the symbols next to workload.exe.
 fn read(file: &Path, columns: &[Column]) -> (Contents, Vec<TableRow>) {
     let contents =
-        Contents::read(&mut File::open(file).unwrap(), Detail { thread: true, processor: true, stacks: false })
+        Contents::read(&mut File::open(file).unwrap(), Detail { thread: true, processor: true, ..Detail::default() })
             .unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
@@ -134,8 +134,7 @@ fn a_killed_recording_keeps_every_complete_block() {
     wait_for_enabled_counters(&mut lab, 0);
     lab.run_by_script().unwrap();
     let contents =
-        Contents::read(&mut File::open(file).unwrap(), Detail { thread: false, processor: true, stacks: false })
-            .unwrap();
+        Contents::read(&mut File::open(file).unwrap(), Detail { processor: true, ..Detail::default() }).unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
     assert!(contents.sample_counts.total(EVENT).weight.samples > 100, "what was written is there");
     lab.finish().unwrap();

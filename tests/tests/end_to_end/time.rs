@@ -31,7 +31,7 @@ fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Con
     let ran = lab.client(&all).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let mut file = File::open(lab.wine().drive_c("time.rec")).unwrap();
-    let contents = Contents::read(&mut file, Detail { thread: true, processor: true, stacks: false }).unwrap();
+    let contents = Contents::read(&mut file, Detail { thread: true, processor: true, ..Detail::default() }).unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     // The time of its creation is one of the clock of samples.
     let process = contents.processes.named("workload").next().unwrap();
@@ -117,7 +117,7 @@ fn an_idle_processor_is_sampled_without_an_address() {
     lab.client(&["record", "-a", "--duration", "0.5s", "-o", FILE]).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
     let mut file = File::open(lab.wine().drive_c("time.rec")).unwrap();
-    let contents = Contents::read(&mut file, Detail { thread: true, processor: true, stacks: false }).unwrap();
+    let contents = Contents::read(&mut file, Detail { thread: true, processor: true, ..Detail::default() }).unwrap();
     let finder = SymbolFinder::new(Vec::new(), None, None).unwrap();
     let filter = Filter::default();
     let symbol_index = SymbolIndex::new(&contents, &filter, &finder);

@@ -240,6 +240,7 @@ impl Symbols {
             process: Self::PROCESS.into(),
             thread: 0,
             processor: 0,
+            parallelism: 0,
             kernel: false,
             ip,
             stack: StackId::NOT_RECORDED,

@@ -2,6 +2,7 @@
 
 mod file;
 mod stacks;
+mod tasks;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -136,8 +137,8 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
         lost: 0,
         throttled: 0,
         unmet: 0,
-        disturbed: None,
         filtered: 0,
+        disturbed: None,
         recorder: 0,
     };
     assert_eq!(summary.counts, [of(0, 200_000, 3), of(1, 100_000, 2)]);

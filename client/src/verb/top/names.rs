@@ -175,7 +175,7 @@ mod tests {
             LostRecord::new(1, 0, 0, 4).into(),
             PauseRecord::new(PauseKind::Resumed, 2, 0, 5_000_000).into(),
         ]);
-        assert_eq!(DETAIL, Detail { thread: false, processor: true, stacks: false });
+        assert_eq!(DETAIL, Detail { processor: true, ..Detail::default() });
         let names = Names::start(vec![PathBuf::from("nowhere")]);
         let events = vec![(0x13, "TotalCycles".to_owned()), (2, "TotalIssues".to_owned())];
         names.session(SessionFacts { events, processors: 2, clock: 10_000_000 }).unwrap();

@@ -49,8 +49,13 @@ fn rows(contents: &Contents, source: u32) -> Vec<TableRow> {
 #[test]
 fn precise_records_count_as_samples_and_separately_in_the_total() {
     let contents = read(&recording());
-    let wanted =
-        Total { weight: SampleWeight { samples: 5, events: 5000 }, precise: 3, precise_next: 1, squares: 5_000_000 };
+    let wanted = Total {
+        weight: SampleWeight { samples: 5, events: 5000 },
+        precise: 3,
+        precise_next: 1,
+        squares: 5_000_000,
+        ..Total::default()
+    };
     assert_eq!(contents.sample_counts.total(CYCLES), wanted);
 }
 

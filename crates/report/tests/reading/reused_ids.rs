@@ -61,7 +61,7 @@ fn by_name(contents: &Contents, filter: &Filter) -> BTreeMap<String, u64> {
 #[test]
 fn a_sample_belongs_to_the_process_that_had_the_id_at_its_time() {
     let bytes = reused();
-    for detail in [Detail::default(), Detail { thread: true, processor: true, stacks: true }] {
+    for detail in [Detail::default(), Detail { thread: true, processor: true, stacks: true, ..Detail::default() }] {
         let contents = Contents::read(&mut Cursor::new(&bytes), detail).unwrap();
         assert_eq!(by_name(&contents, &Filter::default()), wanted(), "{detail:?}");
     }

@@ -182,7 +182,8 @@ pub fn recording() -> Vec<u8> {
 }
 
 pub fn read(file: &[u8]) -> Contents {
-    Contents::read(&mut Cursor::new(file), Detail { thread: true, processor: true, stacks: true }).unwrap()
+    Contents::read(&mut Cursor::new(file), Detail { thread: true, processor: true, stacks: true, ..Detail::default() })
+        .unwrap()
 }
 
 /// Returns an atlas without symbol files.

@@ -76,6 +76,7 @@ pub fn location(offset: u64) -> SampleLocation {
         process: 8.into(),
         thread: 0,
         processor: 0,
+        parallelism: 0,
         kernel: false,
         ip,
     }
