@@ -183,6 +183,8 @@ fn family_and_model_combine_as_the_manuals_say() {
         (0x0001_067A, 6, 0x17, 10, "Core 2"),
         (0x0005_0654, 6, 0x55, 4, "Skylake-SP"),
         (0x00C0_06F2, 6, 0x0F, 2, "family 6: the extended family does not count"),
+        (0x0003_07B0, 7, 0x3B, 0, "Zhaoxin KX-6000"),
+        (0x0006_07B1, 7, 0x6B, 1, "Zhaoxin KX-7000"),
         (0x0000_0F29, 15, 0x02, 9, "Pentium 4"),
         (0x0002_0FB1, 15, 0x2B, 1, "Athlon 64 X2"),
         (0x0010_0F43, 0x10, 0x04, 3, "Phenom II"),

@@ -21,7 +21,7 @@ pub struct Signature {
     pub processor_type: u8,
     #[bits(2)]
     _reserved: u8,
-    /// Extended model ID. Part of [`model`](Self::model) for base families 6 and 15.
+    /// Extended model ID. Part of [`model`](Self::model) from base family 6 on.
     #[bits(4)]
     pub extended_model: u8,
     /// Extended family ID. Part of [`family`](Self::family) for base family 15.
@@ -40,12 +40,15 @@ impl Signature {
 
     /// Returns DisplayModel of Intel, Model of AMD.
     ///
-    /// AMD defines the extended model for base family 15 only. In its base family 6 (K7) the field is zero, so the rule
-    /// of Intel is right for both.
+    /// Intel defines the extended model for base families 6 and 15, and AMD for 15 only: in its base family 6 (K7) the
+    /// field is zero. Zhaoxin has it in family 7 as well, so the rule of Linux is right for all.
+    ///
+    /// # References
+    /// Linux, arch/x86/lib/cpu.c, `x86_model`.
     #[must_use]
     pub const fn model(self) -> u8 {
         match self.base_family() {
-            6 | 0xF => self.extended_model() << 4 | self.base_model(),
+            6.. => self.extended_model() << 4 | self.base_model(),
             _ => self.base_model(),
         }
     }
