@@ -22,9 +22,17 @@ const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 /// By what each read advances the time-stamp counter.
 const STAMPS: u64 = 1_000;
 
+/// Number of leaves of each range of CPUID that are plain memory, too.
+const LEAVES: u32 = 0x40;
+
+/// The first leaf of each range: the standard and the extended one.
+const RANGES: [u32; 2] = [0, 0x8000_0000];
+
 /// A processor with some counters that have overflowed at every look.
 pub struct PlainCpu {
     identity: &'static CpuIdentity,
+    /// The first subleaf of [`LEAVES`] of each range.
+    leaves: [Vec<CpuIdResult>; 2],
     status: AtomicU64,
     /// Values of the counters.
     pub counters: [AtomicU64; 4],
@@ -44,6 +52,7 @@ impl PlainCpu {
         let count = |counter| if overflowed.iter().any(|one| one == counter) { 17 } else { before_overflow };
         Self {
             identity,
+            leaves: RANGES.map(|first| (first..first + LEAVES).map(|leaf| read(identity, leaf, 0)).collect()),
             status: AtomicU64::new(overflowed.bits().into()),
             counters: [0, 1, 2, 3].map(|counter| AtomicU64::new(count(counter))),
             written: AtomicU64::new(0),
@@ -55,9 +64,16 @@ impl PlainCpu {
 
 impl Cpuid for PlainCpu {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
-        let [eax, ebx, ecx, edx] = self.identity.cpuid().cpuid(leaf, subleaf);
-        CpuIdResult { eax, ebx, ecx, edx }
+        let [standard, extended] = &self.leaves;
+        let range = if leaf < RANGES[1] { standard } else { extended };
+        let known = range.get((leaf & !RANGES[1]) as usize).filter(|_| subleaf == 0);
+        known.copied().unwrap_or_else(|| read(self.identity, leaf, subleaf))
     }
+}
+
+fn read(identity: &CpuIdentity, leaf: u32, subleaf: u32) -> CpuIdResult {
+    let [eax, ebx, ecx, edx] = identity.cpuid().cpuid(leaf, subleaf);
+    CpuIdResult { eax, ebx, ecx, edx }
 }
 
 impl Cpu for PlainCpu {
