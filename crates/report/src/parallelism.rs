@@ -18,7 +18,7 @@ use crate::input::Input;
 use crate::process_keys::{Creations, ProcessKey};
 use crate::sums::SampleWeight;
 
-/// The idle process, which nobody waits for.
+/// The idle process, which has no latency.
 const IDLE: u32 = 0;
 
 /// Latency of an event while nothing else of its process runs.
