@@ -152,7 +152,7 @@ fn known_work(thousandths: u64) -> Vec<Vec<u64>> {
     vec![of(1), of(2)]
 }
 
-fn verdicts(ran: ProgramOutput, code: i32) -> Vec<(String, String)> {
+fn verdicts(ran: &ProgramOutput, code: i32) -> Vec<(String, String)> {
     assert_eq!(ran.code, code, "{}{}", ran.out, ran.err);
     let json: Value = serde_json::from_str(&ran.out).unwrap();
     json_schemas::check(&json).unwrap();
@@ -168,7 +168,7 @@ fn a_selftest_of_the_hal_counts_known_work_of_the_client_alone() {
         let hal = HalScript { known_work: known_work(thousandths), ..HalScript::default() };
         let ran = lab.traced_client(&script(hal, Disorder::default()), &["selftest", "-C", "0", "--json"]).unwrap();
         let wanted = ["instructions, own HAL", "branches, own HAL"].map(|name| (name.to_owned(), verdict.to_owned()));
-        assert_eq!(verdicts(ran, code), wanted);
+        assert_eq!(verdicts(&ran, code), wanted);
     }
     let silent = script(HalScript { silent: vec![1], ..HalScript::default() }, Disorder::default());
     let ran = lab.traced_client(&silent, &["selftest", "--backend", "hal"]).unwrap();
