@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 49] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 50] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -51,6 +51,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 49] = [
     ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
     ("stepping", include_str!("stepping.rs"), "the bench steps through the driver"),
     ("storms", include_str!("storms.rs"), "the bench disturbs the machine and watches the driver"),
+    ("tasks", include_str!("tasks.rs"), "the model decides which code runs on which processor"),
     ("threads", include_str!("threads.rs"), "the bench schedules the threads, and stands in for thread profiling"),
     ("time", include_str!("time.rs"), "the bench has the clock, the timers and the interrupted code"),
     ("teardown", include_str!("teardown.rs"), "the bench watches what an unload leaves"),
