@@ -47,8 +47,8 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 
 fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<Outcome, Error> {
     let system = context.system()?;
-    let mut events = events(args, context, connection)?;
     let tasks = args.tasks.open(system)?;
+    let mut events = events(args, context, connection)?;
     if tasks.is_some() && args.session.all {
         context.warn("note: -p and -t choose what is recorded, and -a does not")?;
     }

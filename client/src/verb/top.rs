@@ -35,8 +35,8 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = args.backend.open(context)?;
     let system = context.system()?;
     let record_args = args.record();
-    let events = record::events(&record_args, context, &connection)?;
     let tasks = args.tasks.open(system)?;
+    let events = record::events(&record_args, context, &connection)?;
     let plan = SamplingPlan {
         header: record_args.session.header(),
         events: &events,

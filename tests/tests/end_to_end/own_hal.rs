@@ -191,8 +191,8 @@ fn a_live_diagnosis_has_the_hals_own_list_and_who_holds_counters() {
     };
     let out = live(&lab, held(), &[]).out;
     for wanted in [
-        "Its own list   13 sources\n",
-        "Counters held  counter 1 by Etwp (source 19) on CPUs 0-1, counter 2 by someone unknown on CPUs 0-1\n",
+        "HAL's own list  13 sources\n",
+        "Counters held   counter 1 by Etwp (source 19) on CPUs 0-1, counter 2 by someone unknown on CPUs 0-1\n",
         "The driver is not installed, so no register was read.\n",
     ] {
         assert!(out.contains(wanted), "{wanted}{out}");

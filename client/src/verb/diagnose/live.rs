@@ -81,7 +81,7 @@ impl OwnHal {
             Some([]) => "none, as far as Windows knows".to_owned(),
             Some(held) => counter_owners::sentence(held),
         };
-        [("Its own list", counted(self.sources.len() as u64, "source")), ("Counters held", held)]
+        [("HAL's own list", counted(self.sources.len() as u64, "source")), ("Counters held", held)]
     }
 }
 

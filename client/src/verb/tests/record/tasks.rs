@@ -89,7 +89,9 @@ fn what_cannot_be_recorded_is_refused_before_anything_starts() {
         ),
     ] {
         let bench = bench(&[]);
-        let (found, report) = bench.record(options).failure();
+        let ran = bench.record(options);
+        assert_eq!(ran.err, "", "{options}: nothing is said of a recording that does not begin");
+        let (found, report) = ran.failure();
         assert!(found == exit && report.starts_with(text), "{options}: {report}");
         assert!(bench.system.driver.inputs(Code::Start).is_empty() && !bench.file().exists(), "{options}");
     }
