@@ -13,10 +13,10 @@ use std::{env, fs};
 
 use object::read::pe::PeFile64;
 use object::{Object as _, ObjectSection as _, SectionKind};
-use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
+use protocol::SampleRecord;
 use recording::{Module, Process, Summary, Writer};
 use report::PeHeaders;
-use session::{INTERVAL, session};
+use session::{sample, session};
 
 /// Address of the first module, and the distance between two.
 const BASE: u64 = 0x7FF8_0000_0000;
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 continue;
             }
             let module = modules.get(*module).ok_or("a section without a module")?;
-            samples.push(sample(index, module.base + begin + at).into());
+            samples.push(sample(index, module.base + begin + at, PROCESS, 0).into());
             break;
         }
     }
@@ -70,20 +70,4 @@ fn main() -> Result<(), Box<dyn Error>> {
         kept: None,
     })?;
     Ok(())
-}
-
-fn sample(time: u64, ip: u64) -> CounterSample {
-    CounterSample {
-        time,
-        ip,
-        process: PROCESS,
-        thread: PROCESS + 1,
-        processor: 0,
-        event: 0,
-        interval: INTERVAL,
-        kind: CounterKind::Sample,
-        mode: Mode::User,
-        pebs_sequence: 0,
-        cookie: 0,
-    }
 }

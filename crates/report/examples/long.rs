@@ -11,9 +11,9 @@ use std::env;
 use std::error::Error;
 use std::fs::File;
 
-use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
+use protocol::{CounterSample, SampleRecord};
 use recording::{Module, Process, Summary, Writer};
-use session::{CLOCK, INTERVAL, session};
+use session::{CLOCK, sample, session};
 
 const DAY: u64 = 24 * 3600 * CLOCK;
 /// The time since the machine was started.
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             writer.process(&of_number(written, processes, modules))?;
             written += 1;
         }
-        batch.push(SampleRecord::from(sample(number, samples, process, modules)));
+        batch.push(SampleRecord::from(of_process(number, samples, process, modules)));
         if batch.len() == recording::MAX_SAMPLES || number + 1 == samples {
             writer.samples(&batch)?;
             batch.clear();
@@ -71,21 +71,10 @@ fn of_number(number: u64, processes: u64, modules: u64) -> Process {
     }
 }
 
-fn sample(number: u64, samples: u64, process: u64, modules: u64) -> CounterSample {
+fn of_process(number: u64, samples: u64, process: u64, modules: u64) -> CounterSample {
     let processor = u32::try_from(number % u64::from(PROCESSORS)).unwrap_or(0);
     // Processors are read one after the other, so their samples are up to 50 ms apart.
     let time = START + DAY / samples * number + 1_000_000 - u64::from(processor) * 31_250;
-    CounterSample {
-        time,
-        ip: 0x7FF8_0000_0000 + number % modules * SIZE + number / modules % 500 * 64,
-        process: id(process),
-        thread: id(process) + 1,
-        processor,
-        event: 0,
-        interval: INTERVAL,
-        kind: CounterKind::Sample,
-        mode: Mode::User,
-        pebs_sequence: 0,
-        cookie: 0,
-    }
+    let ip = 0x7FF8_0000_0000 + number % modules * SIZE + number / modules % 500 * 64;
+    sample(time, ip, id(process), processor)
 }

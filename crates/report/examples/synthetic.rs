@@ -17,9 +17,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
+use protocol::{CounterSample, SampleRecord};
 use recording::{CallStack, Module, Process, SampleStack, StackEnd, Summary, Writer};
-use session::{CLOCK, INTERVAL, session};
+use session::{CLOCK, sample, session};
 
 const MODULES: u64 = 50;
 const ADDRESSES: u64 = 20_000;
@@ -140,19 +140,8 @@ impl Iterator for Samples {
         self.time += 10;
         let location = self.random.below(self.addresses) * self.random.below(self.addresses) / self.addresses;
         let process = 4 * (1 + u32::try_from(location % u64::from(PROCESSES)).ok()?);
-        Some(CounterSample {
-            time: self.time,
-            ip: base(location % MODULES) + location / MODULES * DISTANCE,
-            process,
-            thread: process + 1,
-            processor: u32::try_from(self.random.below(PROCESSORS.into())).ok()?,
-            event: 0,
-            interval: INTERVAL,
-            kind: CounterKind::Sample,
-            mode: Mode::User,
-            pebs_sequence: 0,
-            cookie: 0,
-        })
+        let ip = base(location % MODULES) + location / MODULES * DISTANCE;
+        Some(sample(self.time, ip, process, u32::try_from(self.random.below(PROCESSORS.into())).ok()?))
     }
 }
 

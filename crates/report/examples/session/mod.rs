@@ -1,6 +1,6 @@
 //! The session of recordings that no machine made.
 
-use protocol::modes;
+use protocol::{CounterKind, CounterSample, Mode, modes};
 use recording::{RecordedEvent, RecordedSession};
 
 /// The interval of the event.
@@ -32,5 +32,22 @@ pub fn session(processors: u32) -> RecordedSession {
             frequency: 0,
             core_type: 0,
         }],
+    }
+}
+
+/// Returns a sample of a process in user mode.
+pub fn sample(time: u64, ip: u64, process: u32, processor: u32) -> CounterSample {
+    CounterSample {
+        time,
+        ip,
+        process,
+        thread: process + 1,
+        processor,
+        event: 0,
+        interval: INTERVAL,
+        kind: CounterKind::Sample,
+        mode: Mode::User,
+        pebs_sequence: 0,
+        cookie: 0,
     }
 }
