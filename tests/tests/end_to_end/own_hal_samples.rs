@@ -93,6 +93,28 @@ fn every_sample_has_its_process_weight_and_stack_and_intervals_are_put_back() {
 }
 
 #[test]
+fn samples_of_other_processes_than_the_chosen_one_are_counted_as_filtered() {
+    let lab = Lab::boot("haswell-4710mq").unwrap();
+    let workload = lab.workload().unwrap();
+    let process = workload.description.process;
+    let script = script(HalScript::default(), Disorder::default());
+    let options = ["-p", &process.to_string(), "--duration", "1s"];
+    let line = [&["record", "--backend", "hal", "-o", RECORDING][..], &options, &EVENTS].concat();
+    lab.traced_client(&script, &line).unwrap().success().unwrap();
+    let contents = contents(&lab);
+    let truth = truth(&lab);
+    let own: Sums = truth.iter().filter(|((one, ..), _)| *one == process).map(|(key, sum)| (*key, *sum)).collect();
+    let without_stacks: Sums = own.iter().map(|(key, sum)| (*key, (sum.0, 0, sum.2))).collect();
+    assert!(!own.is_empty() && own.len() < truth.len(), "{truth:?}");
+    assert_eq!(recorded(&lab, &contents, false), without_stacks);
+    let samples = |sums: &Sums| sums.values().map(|sum| sum.0).sum::<u64>();
+    let filtered: u64 = contents.summary.unwrap().counts.iter().map(|count| count.filtered).sum();
+    assert_eq!(filtered, samples(&truth) - samples(&own));
+    drop(workload);
+    lab.finish().unwrap();
+}
+
+#[test]
 fn what_is_lost_or_changed_or_never_sampled_is_told() {
     let lab = Lab::boot("haswell-4710mq").unwrap();
     let file = lab.wine().drive_c(INTERVALS);
