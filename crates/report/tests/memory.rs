@@ -7,10 +7,10 @@ mod session;
 
 use std::io::{self, Cursor};
 
-use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
+use protocol::SampleRecord;
 use recording::{Module, Process, Summary, Writer};
 use report::{Contents, Detail, Filter, SymbolFinder, SymbolIndex, pprof};
-use session::{INTERVAL, session};
+use session::{sample, session};
 
 #[global_allocator]
 static HEAP: dhat::Alloc = dhat::Alloc;
@@ -27,29 +27,14 @@ fn recording() -> Vec<u8> {
     let app = Module { base: BASE, size: size.into(), path, timestamp: 7, image_size: size, debug: None };
     let mut writer = Writer::new(Vec::new(), &session(1)).unwrap();
     writer.process(&Process { id: PROCESS, created: None, name: "app.exe".to_owned(), modules: vec![app] }).unwrap();
-    let samples: Vec<SampleRecord> = (0..PLACES).map(|place| sample(BASE + u64::from(16 * place)).into()).collect();
+    let of_place = |place| sample(1000, BASE + u64::from(16 * place), PROCESS, 0).into();
+    let samples: Vec<SampleRecord> = (0..PLACES).map(of_place).collect();
     for block in samples.chunks(recording::MAX_SAMPLES) {
         writer.samples(block).unwrap();
     }
     let summary =
         Summary { elapsed: 1000, counts: Vec::new(), interrupted_by_user: false, exit_code: None, kept: None };
     writer.finish(&summary).unwrap()
-}
-
-fn sample(ip: u64) -> CounterSample {
-    CounterSample {
-        time: 1000,
-        ip,
-        process: PROCESS,
-        thread: PROCESS + 1,
-        processor: 0,
-        event: 0,
-        interval: INTERVAL,
-        kind: CounterKind::Sample,
-        mode: Mode::User,
-        pebs_sequence: 0,
-        cookie: 0,
-    }
 }
 
 /// A place is sorted in 16 bytes, and its number is kept in 13 bytes of a table that is half empty and grows. Besides,

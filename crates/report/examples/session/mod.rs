@@ -35,13 +35,13 @@ pub fn session(processors: u32) -> RecordedSession {
     }
 }
 
-/// Returns a sample of a process in user mode.
+/// Returns a sample of a process in user mode. The thread of an unknown process is unknown, too.
 pub fn sample(time: u64, ip: u64, process: u32, processor: u32) -> CounterSample {
     CounterSample {
         time,
         ip,
         process,
-        thread: process + 1,
+        thread: process.saturating_add(1),
         processor,
         event: 0,
         interval: INTERVAL,

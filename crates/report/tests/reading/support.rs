@@ -6,8 +6,8 @@ mod synthetic;
 use std::io::Cursor;
 
 use protocol::{
-    BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind,
-    PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, UNKNOWN, modes,
+    BranchKind, BranchRecord, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample,
+    Prediction, SampleRecord, StopKind, StopRecord, modes,
 };
 use recording::{
     Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, RecordedSession, StackTree, Summary, Writer,
@@ -67,19 +67,7 @@ pub fn processes() -> [Process; 3] {
 
 /// Returns a sample in kernel mode if `ip` is in the upper half, else in user mode.
 pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> CounterSample {
-    CounterSample {
-        time: 1000,
-        ip,
-        process,
-        thread: if process == UNKNOWN { UNKNOWN } else { process + 1 },
-        processor: 0,
-        event: source,
-        interval,
-        kind: CounterKind::Sample,
-        mode: mode_of(ip),
-        pebs_sequence: 0,
-        cookie: 0,
-    }
+    CounterSample { event: source, interval, mode: mode_of(ip), ..synthetic::sample(1000, ip, process, 0) }
 }
 
 /// Returns the precise sample with the fields of `sample`.
