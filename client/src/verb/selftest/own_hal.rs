@@ -54,13 +54,12 @@ impl Tester<'_> {
     fn counts_of_this_process(&self, events: &[EventRequest]) -> Result<Vec<u64>, Error> {
         let mut counts = vec![[0_u64; 2]; events.len()];
         for (times, round) in [(TIMES, 0), (2 * TIMES, 1)] {
-            let session = self.connection.start(&self.header(0), events)?.session;
-            let followed = self.connection.follow(session, process::id());
             let work = KnownWork { function: Function::First, iterations: times * ITERATIONS };
-            let done = followed.map_err(Error::from).and_then(|()| self.execute(&[work]));
-            let stopped = self.connection.stop_all(session);
-            done?;
-            for record in stopped? {
+            let ((), records) = self.session(0, events, |started| {
+                self.connection.follow(started.session, process::id())?;
+                self.execute(&[work])
+            })?;
+            for record in records {
                 if let Some(sum) = counts.get_mut(record.index as usize).and_then(|both| both.get_mut(round)) {
                     *sum += record.count;
                 }

@@ -73,7 +73,7 @@ impl Tester<'_> {
         // The driver writes events only if a trace session wants them.
         let tracing = Tracing::start(|plan, sink| self.system.trace(plan, sink), &plan, CallGraph::Both, &[event])
             .map_err(SelftestError::Trace)?;
-        let (started, calls) = self.session(RING, event, |started| {
+        let ((started, calls), _) = self.session(RING, &[event], |started| {
             let processor = self.processor;
             let calls = self.system.execute_in_calls(processor, &work);
             Ok((started, calls.map_err(|cause| SelftestError::Calls { processor, cause })?))

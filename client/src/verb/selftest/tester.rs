@@ -5,7 +5,7 @@ use std::time::Duration;
 use halprof::event::role::Role;
 use halprof::event::suffix;
 use halprof::{Driver, Started};
-use protocol::{Event, EventRequest, ProcessorSet, Record, StartHeader, modes};
+use protocol::{CountRecord, Event, EventRequest, ProcessorSet, Record, StartHeader, modes};
 
 use super::{Check, ROUNDS, SelftestError, Unit, Verdict};
 use recorder::Buffers;
@@ -93,7 +93,7 @@ impl Tester<'_> {
         Ok(self.connection.sources()?.with_role(role).map(|source| (source.event, source.name.clone())))
     }
 
-    pub fn header(&self, ring: u32) -> StartHeader {
+    fn header(&self, ring: u32) -> StartHeader {
         let mut processors = ProcessorSet::EMPTY;
         processors.insert(self.processor); // the list has only numbers that a set can hold
         StartHeader {
@@ -112,24 +112,22 @@ impl Tester<'_> {
         Ok(moved.map_err(|cause| SelftestError::Processor { processor, cause })?)
     }
 
-    /// Starts a session, runs `work` with it, and stops it in any case.
+    /// Starts a session, runs `work` with it, and stops it in any case. Returns its final counts as well.
     pub fn session<T>(
         &self,
         ring: u32,
-        event: EventRequest,
+        events: &[EventRequest],
         work: impl FnOnce(Started) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let started = self.connection.start(&self.header(ring), &[event])?;
+    ) -> Result<(T, Vec<CountRecord>), Error> {
+        let started = self.connection.start(&self.header(ring), events)?;
         let result = work(started);
         let stopped = self.connection.stop_all(started.session);
-        let result = result?;
-        stopped?;
-        Ok(result)
+        Ok((result?, stopped?))
     }
 
     /// Counts an event of the work.
     fn count(&self, event: EventRequest) -> Result<u64, Error> {
-        self.session(0, event, |Started { session, .. }| {
+        let counted = self.session(0, &[event], |Started { session, .. }| {
             let total = || -> Result<u64, Error> {
                 Ok(self.connection.read(session)?.iter().fold(0, |sum, record| record.count.saturating_add(sum)))
             };
@@ -143,7 +141,8 @@ impl Tester<'_> {
             }
             let [once, twice] = least;
             Ok(twice.saturating_sub(once))
-        })
+        });
+        counted.map(|(count, _)| count)
     }
 
     /// Samples the instructions of both functions.
@@ -180,7 +179,7 @@ impl Tester<'_> {
     fn sample(&self, event: EventRequest, work: &[KnownWork]) -> Result<[u64; 2], Error> {
         let addresses = [Function::First, Function::Second].map(|function| self.system.addresses_of(function));
         // A stopped session still has its samples.
-        let session = self.session(RING, event, |started| self.execute(work).map(|()| started.session))?;
+        let (session, _) = self.session(RING, &[event], |started| self.execute(work).map(|()| started.session))?;
         let mut stream = self.connection.sample_stream(session);
         let (buffers, mut found) = (Buffers::new(), [0; 2]);
         loop {
