@@ -9,7 +9,7 @@ use protocol::{CountRecord, EventRequest, modes};
 use zerocopy::FromZeros;
 
 use super::HalCalls;
-use super::session::TICKS;
+use super::session::ticks;
 
 /// A profile object that counts hits.
 pub trait ProfileObject: Send {
@@ -53,8 +53,7 @@ impl ProfileObjectSession {
             return Err(HalError::NeedsElevation { what: "a count of the whole machine" });
         }
         let (now, frequency) = calls.clock();
-        let time = u128::from(now.saturating_sub(self.begun)) * TICKS / u128::from(frequency.max(1));
-        let time = u64::try_from(time).unwrap_or(u64::MAX);
+        let time = ticks(now.saturating_sub(self.begun), frequency);
         let mut hits = vec![0_u64; self.events.len()];
         for (index, mut object) in self.objects {
             let found = object.stop().map_err(|cause| HalError::Call { function: "NtStopProfile", cause })?;

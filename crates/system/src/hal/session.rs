@@ -26,7 +26,7 @@ const FIRST_COUNTERS: Duration = Duration::from_secs(5);
 const ATTENTION: Duration = Duration::from_millis(20);
 
 /// Units of 100 ns per second.
-pub const TICKS: u128 = 10_000_000;
+const TICKS: u128 = 10_000_000;
 
 /// A session that counts.
 pub struct CountingSession {
@@ -142,8 +142,7 @@ impl CountingSession {
 
     /// Returns the records of a CPU. Its events were enabled while the processes ran there.
     fn records_of(&self, session: u64, processor: u32, sum: &Sum) -> impl Iterator<Item = CountRecord> {
-        let time = u128::from(sum.time) * TICKS / u128::from(self.frequency.max(1));
-        let time = u64::try_from(time).unwrap_or(u64::MAX);
+        let time = ticks(sum.time, self.frequency);
         self.events.iter().zip(0_u32..).zip(sum.events).map(move |((event, index), count)| CountRecord {
             session,
             event: event.event,
@@ -207,6 +206,11 @@ impl CountingSession {
         }
         remarks
     }
+}
+
+/// Returns a time of the performance counter in units of 100 ns.
+pub fn ticks(time: u64, frequency: u64) -> u64 {
+    u64::try_from(u128::from(time) * TICKS / u128::from(frequency.max(1))).unwrap_or(u64::MAX)
 }
 
 /// Names of the steps that give the counters to a session.
