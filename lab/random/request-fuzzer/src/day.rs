@@ -5,13 +5,13 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use bench_protocol::Random;
 use cpuid_dumps::CpuIdentity;
 use model::{InterruptMode, Mode};
 use protocol::{Code, Event, EventRequest, StartHeader, modes};
 use simulation::SimMachine;
 use zerocopy::IntoBytes;
 
+use crate::choices::{Choices, random_bytes};
 use crate::episode::{Episode, HANDLES, LONGEST, Sleep};
 use crate::identities::Catalog;
 use crate::run::{Failure, message};
@@ -67,6 +67,8 @@ impl Traits {
             leaks: identity.has_disturbing_threads(),
             uniform: false,
             scarcity: None,
+            stops_at_end: true,
+            closes_at_end: true,
         }
     }
 }
@@ -93,7 +95,7 @@ impl Episode<'_> {
         for _ in 0..PARTS {
             for processor in 0..self.machine.active() {
                 let mode = if self.one_in(4) { Mode::Kernel } else { Mode::User };
-                let events = self.random.up_to(EVENTS);
+                let events = self.choices.up_to(EVENTS);
                 self.execute_on(processor, mode, events);
                 if !self.is_asleep(processor) && !self.one_in(8) {
                     self.deliver(processor);
@@ -125,7 +127,7 @@ impl Episode<'_> {
             if (0..self.machine.active()).all(|processor| self.is_asleep(processor))
                 && self.sleep == Sleep::FallingAsleep
             {
-                let slept = self.random.up_to(LONGEST_SLEEP);
+                let slept = self.choices.up_to(LONGEST_SLEEP);
                 self.pass_units(slept);
             }
             self.sleep();
@@ -136,7 +138,7 @@ impl Episode<'_> {
         if self.pace > 0 && self.one_in(5 * SECOND) {
             self.set_pace(0);
         } else if self.one_in(HOUR / 2) {
-            let pace = self.random.up_to(5_000);
+            let pace = self.choices.up_to(5_000);
             self.set_pace(pace);
         }
         if self.one_in(HOUR) && self.traits.foreign {
@@ -152,7 +154,7 @@ impl Episode<'_> {
         }
         if self.one_in(10 * SECOND) {
             let all: Vec<u32> = (0..self.machine.active()).collect();
-            let current = self.random.pick(&all).copied().unwrap_or_default();
+            let current = self.choices.pick(&all).copied().unwrap_or_default();
             self.machine.set_current(current);
         }
     }
@@ -173,8 +175,9 @@ pub fn day(seed: u64, span: Duration, identity: &'static CpuIdentity, catalog: &
     machine.all().for_each(|cpu| cpu.pass_time_stamps((units / 2 * TIME_STAMPS).wrapping_neg()));
     let time = || machine.now_ticks().0.saturating_sub(UPTIME);
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
-        let random = Random::new(seed, 1);
-        let mut episode = Episode::new(&machine, &traits, catalog.sources(identity), random, None);
+        let mut bytes = random_bytes(seed, 1);
+        let choices = Choices::new(&mut bytes);
+        let mut episode = Episode::new(&machine, &traits, catalog.sources(identity), choices, None);
         episode.count_all_day();
         while time() < units {
             episode.pass_tick();
@@ -183,7 +186,6 @@ pub fn day(seed: u64, span: Duration, identity: &'static CpuIdentity, catalog: &
                 episode.add_processor();
             }
         }
-        episode.stop_all();
         episode.finish();
         let mut stats = episode.stats;
         stats.count_episode(identity.expected.interface, stats.requests);

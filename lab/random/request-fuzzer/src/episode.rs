@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bench_protocol::Random;
+use crate::choices::Choices;
 use engine::{ClientId, Completion, Engine, Request};
 use model::Ledger;
 use protocol::status::{
@@ -55,7 +55,7 @@ pub struct Episode<'a> {
     pub(crate) engine: Engine<&'a SimMachine>,
     pub(crate) traits: &'a Traits,
     pub(crate) sources: Option<&'a Sources>,
-    pub(crate) random: Random,
+    pub(crate) choices: Choices<'a>,
     /// The last one is used for no random request, and is open in a day alone.
     pub(crate) handles: [Handle; HANDLES + 1],
     last_handle: usize,
@@ -112,7 +112,7 @@ impl<'a> Episode<'a> {
         machine: &'a SimMachine,
         traits: &'a Traits,
         sources: Option<&'a Sources>,
-        random: Random,
+        choices: Choices<'a>,
         trace: Option<&'a Mutex<Vec<String>>>,
     ) -> Self {
         let all = 0..traits.processors.0;
@@ -124,7 +124,7 @@ impl<'a> Episode<'a> {
             engine,
             traits,
             sources,
-            random,
+            choices,
             handles: [Handle { id: 0, is_open: false, is_greeted: false }; HANDLES + 1],
             last_handle: 0,
             sessions: Vec::new(),
@@ -157,11 +157,11 @@ impl<'a> Episode<'a> {
     }
 
     pub(crate) fn number(&mut self, most: u64) -> u32 {
-        u32::try_from(self.random.up_to(most)).unwrap_or(u32::MAX)
+        u32::try_from(self.choices.up_to(most)).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn one_in(&mut self, count: u64) -> bool {
-        self.random.one_in(count)
+        self.choices.one_in(count)
     }
 
     pub(crate) fn handle(&self, slot: usize) -> Handle {
@@ -274,7 +274,7 @@ impl<'a> Episode<'a> {
 
     /// Sends a random request of a random handle.
     pub(crate) fn request(&mut self) {
-        let slot = usize::try_from(self.random.up_to(HANDLES as u64 - 1)).unwrap_or_default();
+        let slot = usize::try_from(self.choices.up_to(HANDLES as u64 - 1)).unwrap_or_default();
         let code = self.choose_code();
         let known = self.traits.identity.expected.supported;
         self.numbers.clear();
@@ -284,7 +284,7 @@ impl<'a> Episode<'a> {
         // Without a session, most of these would be refused.
         let needs_session = matches!(code, Code::Stop | Code::Read | Code::Samples | Code::ReadGroup);
         let code = if needs_session && self.numbers.is_empty() && !self.one_in(8) { Code::Start } else { code };
-        let corrupts = self.random.percent(self.traits.corrupted);
+        let corrupts = self.choices.percent(self.traits.corrupted);
         let known = Known {
             supported: known,
             sessions: &self.numbers,
@@ -295,17 +295,17 @@ impl<'a> Episode<'a> {
             scarcity: self.traits.scarcity,
             ring_bytes: self.ring_bytes(),
         };
-        let mut generator = Generator { random: &mut self.random, known };
+        let mut generator = Generator { choices: &mut self.choices, known };
         generator.write(code, &mut self.input);
         let mut number = code as u32;
         let mut output = 1 << 15;
         if corrupts {
-            match generator.random.up_to(3) {
-                0 => output = usize::try_from(generator.random.up_to(400)).unwrap_or_default(),
-                1 => number ^= 1 << generator.random.up_to(31),
+            match generator.choices.up_to(3) {
+                0 => output = usize::try_from(generator.choices.up_to(400)).unwrap_or_default(),
+                1 => number ^= 1 << generator.choices.up_to(31),
                 _ => generator.corrupt(&mut self.input),
             }
-        } else if generator.random.up_to(15) == 0 {
+        } else if generator.choices.up_to(15) == 0 {
             // Room for some records.
             let least = match code {
                 Code::Hello => 72,
@@ -313,7 +313,7 @@ impl<'a> Episode<'a> {
                 Code::ReadGroup => 336,
                 _ => 48 + 136,
             };
-            output = least + usize::try_from(generator.random.up_to(1_000)).unwrap_or_default();
+            output = least + usize::try_from(generator.choices.up_to(1_000)).unwrap_or_default();
         }
         if code == Code::Samples && self.one_in(2) {
             output = LONGEST;
@@ -343,7 +343,7 @@ impl<'a> Episode<'a> {
         if self.traits.scarcity.is_some_and(Scarcity::takes_many_sessions) && self.one_in(4) {
             return Code::Start;
         }
-        let mut chosen = self.random.up_to(WEIGHTS.iter().map(|(weight, _)| weight).sum::<u64>() - 1);
+        let mut chosen = self.choices.up_to(WEIGHTS.iter().map(|(weight, _)| weight).sum::<u64>() - 1);
         for (weight, code) in WEIGHTS {
             match chosen.checked_sub(weight) {
                 Some(left) => chosen = left,

@@ -16,11 +16,11 @@ impl Episode<'_> {
         self.accumulate();
         self.has_orphans = false;
         self.settle();
-        if !self.one_in(3) {
+        if self.traits.stops_at_end {
             self.stop_all();
         }
         self.note(|| "everything ends".to_owned());
-        if self.one_in(2) {
+        if self.traits.closes_at_end {
             (0..HANDLES).for_each(|slot| self.close(slot));
         }
         self.engine.shut_down();

@@ -1,6 +1,6 @@
 //! Inputs of requests: valid ones, random values in a valid layout, and corrupted bytes.
 
-use bench_protocol::Random;
+use crate::choices::Choices;
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
 use protocol::{
@@ -50,21 +50,20 @@ pub struct Known<'a> {
 }
 
 /// Writes the input of requests.
-#[derive(Debug)]
-pub struct Generator<'a> {
+pub struct Generator<'a, 'b> {
     /// Decisions.
-    pub random: &'a mut Random,
+    pub choices: &'a mut Choices<'b>,
     /// What requests refer to.
     pub known: Known<'a>,
 }
 
-impl Generator<'_> {
+impl Generator<'_, '_> {
     pub(crate) fn number(&mut self, most: u64) -> u32 {
-        u32::try_from(self.random.up_to(most)).unwrap_or(u32::MAX)
+        u32::try_from(self.choices.up_to(most)).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn one_in(&mut self, count: u64) -> bool {
-        self.random.one_in(count)
+        self.choices.one_in(count)
     }
 
     /// Writes a valid input, or one with random values.
@@ -121,13 +120,13 @@ impl Generator<'_> {
     /// Changes bytes, or the length.
     pub fn corrupt(&mut self, input: &mut Vec<u8>) {
         if self.one_in(3) {
-            let length = self.random.up_to(input.len() as u64 + 64);
+            let length = self.choices.up_to(input.len() as u64 + 64);
             input.resize(usize::try_from(length).unwrap_or_default(), 0xA5);
         }
-        for _ in 0..=self.random.up_to(2) {
+        for _ in 0..=self.choices.up_to(2) {
             let Some(last) = input.len().checked_sub(1) else { return };
-            let place = usize::try_from(self.random.up_to(last as u64)).unwrap_or_default();
-            let (bit, byte) = (self.random.up_to(7), self.random.up_to(255).to_le_bytes());
+            let place = usize::try_from(self.choices.up_to(last as u64)).unwrap_or_default();
+            let (bit, byte) = (self.choices.up_to(7), self.choices.up_to(255).to_le_bytes());
             let is_bit = self.one_in(2);
             if let Some(to) = input.get_mut(place) {
                 *to = if is_bit { *to ^ 1 << bit } else { byte[0] };
@@ -136,44 +135,44 @@ impl Generator<'_> {
     }
 
     fn session(&mut self) -> u64 {
-        match self.random.up_to(19) {
-            0 => self.random.up_to(u64::MAX),
+        match self.choices.up_to(19) {
+            0 => self.choices.up_to(u64::MAX),
             1 => protocol::DETACHED,
-            _ => self.random.pick(self.known.sessions).copied().unwrap_or(1),
+            _ => self.choices.pick(self.known.sessions).copied().unwrap_or(1),
         }
     }
 
     pub(crate) fn interval(&mut self) -> u32 {
-        self.random.pick(&INTERVALS).copied().unwrap_or_default()
+        self.choices.pick(&INTERVALS).copied().unwrap_or_default()
     }
 
     fn source(&mut self) -> u64 {
-        match self.random.up_to(119) {
-            0 => self.random.up_to(u64::MAX),
-            1 => self.random.up_to(0x1100),
+        match self.choices.up_to(119) {
+            0 => self.choices.up_to(u64::MAX),
+            1 => self.choices.up_to(0x1100),
             2 => BRANCHES,
             3..=8 => 0,
             9..=16 => self.raw().0,
-            17..=74 => self.random.pick(&COMMON).copied().unwrap_or_default(),
-            _ => self.random.pick(self.known.supported).copied().unwrap_or(2),
+            17..=74 => self.choices.pick(&COMMON).copied().unwrap_or_default(),
+            _ => self.choices.pick(self.known.supported).copied().unwrap_or(2),
         }
     }
 
     /// Returns a raw event as a source, and the value of its extra register.
     pub(crate) fn raw(&mut self) -> (u64, u64) {
-        let (event, umask) = self.random.pick(&RAW).copied().unwrap_or_default();
+        let (event, umask) = self.choices.pick(&RAW).copied().unwrap_or_default();
         let umask =
-            if self.one_in(4) { umask ^ u16::try_from(self.random.up_to(255)).unwrap_or_default() } else { umask };
+            if self.one_in(4) { umask ^ u16::try_from(self.choices.up_to(255)).unwrap_or_default() } else { umask };
         let mut raw = RawEvent::new().with_event(event).with_umask(umask);
         if self.one_in(8) {
-            raw = raw.with_cmask(u8::try_from(self.random.up_to(15)).unwrap_or_default()).with_inv(self.one_in(2));
+            raw = raw.with_cmask(u8::try_from(self.choices.up_to(15)).unwrap_or_default()).with_inv(self.one_in(2));
         }
         if self.one_in(10) {
             raw = raw.with_edge(true);
         }
-        let (selector, extra) = match self.random.up_to(11) {
-            0 | 1 => (Selector::OffcoreResponse as u8, self.random.pick(&[0x1_0001, 0x1_0002, 0x3]).copied()),
-            2 => (Selector::FrontEnd as u8, self.random.pick(&[0x1, 0x11, 0x12]).copied()),
+        let (selector, extra) = match self.choices.up_to(11) {
+            0 | 1 => (Selector::OffcoreResponse as u8, self.choices.pick(&[0x1_0001, 0x1_0002, 0x3]).copied()),
+            2 => (Selector::FrontEnd as u8, self.choices.pick(&[0x1, 0x11, 0x12]).copied()),
             3 => (Selector::LoadLatency as u8, Some(64)),
             _ => (0, None),
         };
@@ -183,7 +182,7 @@ impl Generator<'_> {
     /// Returns 0 nearly always on machines with one core type.
     fn core_type(&mut self) -> u32 {
         let rare = if self.known.hybrid { 3 } else { 40 };
-        if self.one_in(rare) { self.random.pick(&[0x20, 0x40, 0x40, 0x30]).copied().unwrap_or_default() } else { 0 }
+        if self.one_in(rare) { self.choices.pick(&[0x20, 0x40, 0x40, 0x30]).copied().unwrap_or_default() } else { 0 }
     }
 
     /// Returns all processors, some, or some that do not exist.
@@ -204,7 +203,7 @@ impl Generator<'_> {
     }
 
     fn modes(&mut self) -> u32 {
-        match self.random.up_to(29) {
+        match self.choices.up_to(29) {
             0 => self.number(9),
             1..=4 => modes::USER,
             5..=8 => modes::KERNEL,
@@ -213,17 +212,17 @@ impl Generator<'_> {
     }
 
     fn start(&mut self, input: &mut Vec<u8>) {
-        let kind = self.random.up_to(19);
+        let kind = self.choices.up_to(19);
         let (sampled, precise) = (matches!(kind, 8..=15), self.known.debug_store && matches!(kind, 13..=15));
         let threads = kind == 16 && self.known.threads;
-        let count = match self.random.up_to(19) {
-            0 => self.random.up_to(20),
-            1..=3 => 3 + self.random.up_to(5),
-            _ => self.random.up_to(2),
+        let count = match self.choices.up_to(19) {
+            0 => self.choices.up_to(20),
+            1..=3 => 3 + self.choices.up_to(5),
+            _ => self.choices.up_to(2),
         } + 1;
         let multiplex = matches!(kind, 5..=7);
         let mut header = StartHeader {
-            ring: if sampled { 64 << self.random.up_to(4) } else { 0 },
+            ring: if sampled { 64 << self.choices.up_to(4) } else { 0 },
             budget: if sampled && self.one_in(2) { self.number(899) + 1 } else { 0 },
             batch: if precise && self.one_in(2) { self.number(16) } else { 0 },
             processors: if threads { ProcessorSet::EMPTY } else { self.processors() },
@@ -244,7 +243,7 @@ impl Generator<'_> {
         if self.one_in(20) {
             header.flags |= flags::FORCE;
         }
-        match self.random.up_to(99) {
+        match self.choices.up_to(99) {
             0 => header.flags = self.number(31) & if self.known.threads { u32::MAX } else { !flags::THREADS },
             1 => header.ring = self.number(1 << 21),
             2 => header.budget = self.number(2_000),
@@ -252,7 +251,7 @@ impl Generator<'_> {
             5 => header.round = self.number(u64::from(u32::MAX)),
             6 => header.reserved = self.number(1),
             // Rings of all sessions together are bounded.
-            4 if sampled => header.ring = 1 << (12 + self.random.up_to(3)),
+            4 if sampled => header.ring = 1 << (12 + self.choices.up_to(3)),
             _ => {}
         }
         put(input, &header);
@@ -275,7 +274,7 @@ impl Generator<'_> {
         }
         if sampled {
             event.interval = if event.event.source == 0 {
-                self.random.pick(&TIMER_INTERVALS).copied().unwrap_or_default()
+                self.choices.pick(&TIMER_INTERVALS).copied().unwrap_or_default()
             } else {
                 self.interval()
             };
@@ -298,11 +297,11 @@ impl Generator<'_> {
         if self.one_in(3) {
             event.flags |= event_flags::COUNTED;
         }
-        match self.random.up_to(149) {
+        match self.choices.up_to(149) {
             0 => event.interval = self.number(u64::from(u32::MAX)),
             1 => event.frequency = self.number(200_000),
-            2 => event.event.source = self.random.up_to(u64::MAX),
-            3 => event.event.extra = self.random.up_to(u64::MAX),
+            2 => event.event.source = self.choices.up_to(u64::MAX),
+            3 => event.event.extra = self.choices.up_to(u64::MAX),
             4 => event.flags = self.number(31),
             _ => {}
         }
@@ -312,8 +311,9 @@ impl Generator<'_> {
     /// Gives an event a condition, mostly with events of a session that has so many.
     fn with_condition(&mut self, event: EventRequest, events: u64) -> EventRequest {
         let flag = if self.one_in(2) { event_flags::BELOW } else { event_flags::ABOVE };
-        let index = |random: &mut Random| u16::try_from(random.up_to(events.saturating_sub(1))).unwrap_or_default();
-        let ratio = [index(self.random), index(self.random)];
+        let index =
+            |choices: &mut Choices<'_>| u16::try_from(choices.up_to(events.saturating_sub(1))).unwrap_or_default();
+        let ratio = [index(self.choices), index(self.choices)];
         let limit = [self.number(4), self.number(4)];
         EventRequest { flags: event.flags | flag, ratio, limit, ..event }
     }
@@ -322,10 +322,10 @@ impl Generator<'_> {
     fn record(&mut self, event: &mut EventRequest) {
         event.event.extra = 0;
         if self.one_in(3) {
-            (event.event.source, event.interval) = (BRANCHES, 64 << self.random.up_to(3));
+            (event.event.source, event.interval) = (BRANCHES, 64 << self.choices.up_to(3));
             event.modes &= modes::BOTH;
         } else {
-            event.event.source = self.random.pick(&PRECISE).copied().unwrap_or_default();
+            event.event.source = self.choices.pick(&PRECISE).copied().unwrap_or_default();
             event.modes |= modes::PRECISE;
         }
     }

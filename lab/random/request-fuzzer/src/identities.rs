@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_protocol::Random;
+use crate::choices::Choices;
 use cpuid_dumps::CpuIdentity;
 use engine::Engine;
 use protocol::{Code, SourceRecord};
@@ -30,8 +30,8 @@ pub struct Catalog {
 /// Event number and unit mask of each source that a counter of an identity counts.
 pub type Sources = BTreeMap<u64, (u16, u16)>;
 
-/// Share of the episodes on processors with counters, in percent.
-const WITH_COUNTERS: u32 = 97;
+/// Share of the episodes on processors without counters, in percent.
+const WITHOUT_COUNTERS: u32 = 3;
 
 impl Catalog {
     /// Reads the identities. Only those with names that contain `filter` are chosen.
@@ -56,21 +56,21 @@ impl Catalog {
     ///
     /// # Panics
     /// Panics if there is [none](Self::is_empty).
-    pub fn choose(&self, random: &mut Random) -> &'static CpuIdentity {
-        let wants_counters = random.percent(WITH_COUNTERS);
-        let group = if (wants_counters || self.without.is_empty()) && !self.with_counters.is_empty() {
-            &self.with_counters
-        } else {
+    pub fn choose(&self, choices: &mut Choices<'_>) -> &'static CpuIdentity {
+        let wants_none = choices.percent(WITHOUT_COUNTERS);
+        let group = if (wants_none || self.with_counters.is_empty()) && !self.without.is_empty() {
             &self.without
+        } else {
+            &self.with_counters
         };
         #[expect(clippy::expect_used, reason = "a filter that fits nothing is refused before")]
-        random.pick(group).copied().expect("an identity")
+        choices.pick(group).copied().expect("an identity")
     }
 
     /// Chooses an identity on which this can be scarce, if there is one.
-    pub(crate) fn choose_for(&self, random: &mut Random, scarcity: Scarcity) -> Option<&'static CpuIdentity> {
+    pub(crate) fn choose_for(&self, choices: &mut Choices<'_>, scarcity: Scarcity) -> Option<&'static CpuIdentity> {
         let (_, fitting) = self.by_scarcity.iter().find(|(other, _)| *other == scarcity)?;
-        random.pick(fitting).copied()
+        choices.pick(fitting).copied()
     }
 
     /// Returns whether there is an identity.

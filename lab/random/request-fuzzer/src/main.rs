@@ -2,11 +2,12 @@
 
 #![forbid(unsafe_code)]
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use request_fuzzer::{Catalog, DAYS, Settings, day, run};
+use request_fuzzer::{Catalog, DAYS, SCARCE, Settings, day, replay, run};
 
 /// Send random requests to the engine on the model, and check every count
 #[derive(Parser)]
@@ -25,7 +26,7 @@ struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     threads: usize,
     /// Share of the episodes in which something is scarce, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 12)]
+    #[arg(long, value_name = "PERCENT", default_value_t = SCARCE)]
     scarce: u32,
     /// Only identities whose names contain this text
     #[arg(long, value_name = "TEXT")]
@@ -33,13 +34,17 @@ struct Arguments {
     /// Instead of random machines, let this many hours pass on one machine of each of some processors
     #[arg(long, value_name = "HOURS")]
     hours: Option<u64>,
+    /// Instead of random episodes, repeat the one of an input that `cargo xtask fuzz files --target engine` found
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
     /// Number of last steps in the report of a failure
     #[arg(long, value_name = "NUMBER", default_value_t = 60)]
     last_steps: usize,
 }
 
 fn main() -> ExitCode {
-    let Arguments { seed, requests, minutes, threads, scarce, processor, hours, last_steps } = Arguments::parse();
+    let Arguments { seed, requests, minutes, threads, scarce, processor, hours, input, last_steps } =
+        Arguments::parse();
     let catalog = Catalog::new(processor.as_deref());
     if catalog.is_empty() {
         eprintln!("error: no processor has this name");
@@ -51,6 +56,9 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| ()));
     if let Some(hours) = hours {
         return days(seed, Duration::from_hours(hours), processor.as_deref(), &catalog);
+    }
+    if let Some(input) = input {
+        return repeat(&input, scarce, last_steps, &catalog);
     }
     let begin = Instant::now();
     let outcome = run(&settings, &catalog, &|stats, time| {
@@ -75,6 +83,21 @@ fn main() -> ExitCode {
         Err(failure) => {
             eprintln!("error: {}", failure.text);
             eprintln!("try: request-fuzzer --seed {} --scarce {scarce} --requests 1 --threads 1", failure.seed);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Repeats the episode of an input.
+fn repeat(input: &Path, scarce: u32, last_steps: usize, catalog: &Catalog) -> ExitCode {
+    let outcome = std::fs::read(input).map_err(|error| format!("{}: {error}", input.display()));
+    match outcome.and_then(|bytes| replay(&bytes, scarce, last_steps, catalog)) {
+        Ok(stats) => {
+            print!("{stats}");
+            ExitCode::SUCCESS
+        }
+        Err(text) => {
+            eprintln!("error: {text}");
             ExitCode::FAILURE
         }
     }

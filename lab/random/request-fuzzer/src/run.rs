@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bench_protocol::Random;
 use simulation::SimMachine;
 
+use crate::choices::{Choices, random_bytes};
 use crate::episode::Episode;
 use crate::identities::Catalog;
 use crate::stats::Stats;
@@ -43,13 +43,32 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Number of steps of an episode.
-const STEPS: u64 = 1_000;
+/// Share of the episodes in which something is scarce, in percent, unless something else is wanted.
+pub const SCARCE: u32 = 12;
 
-/// Runs an episode. Adds its numbers to `stats`, unless it panics.
-fn episode(seed: u64, scarce: u32, catalog: &Catalog, stats: &mut Stats, trace: Option<&Mutex<Vec<String>>>) {
-    let mut random = Random::new(seed, 0);
-    let traits = Traits::choose(&mut random, scarce, catalog);
+/// Most bytes of an episode with random ones.
+const MOST_BYTES: u64 = 20_000;
+
+/// Returns the bytes of the episode of a seed.
+fn bytes_of(seed: u64) -> Vec<u8> {
+    let length = Choices::new(&mut random_bytes(seed, 0)).up_to(MOST_BYTES);
+    random_bytes(seed, 1).take(usize::try_from(length).unwrap_or_default()).collect()
+}
+
+/// Runs the episode to which bytes lead, and returns its numbers.
+///
+/// # Panics
+/// Panics if a check fails.
+#[must_use]
+pub fn episode(bytes: &[u8], scarce: u32, catalog: &Catalog) -> Stats {
+    traced(bytes, scarce, catalog, None)
+}
+
+/// Runs an episode, and adds its steps to `trace`.
+fn traced(bytes: &[u8], scarce: u32, catalog: &Catalog, trace: Option<&Mutex<Vec<String>>>) -> Stats {
+    let mut bytes = bytes.iter().copied();
+    let mut choices = Choices::new(&mut bytes);
+    let traits = Traits::choose(&mut choices, scarce, catalog);
     let (most, active) = traits.processors;
     // `Follow` knows in advance what each session counts, in kernel mode too.
     let machine = SimMachine::new(traits.identity, most).with_active(active).with_interrupt_mode(traits.interrupt_mode);
@@ -60,17 +79,18 @@ fn episode(seed: u64, scarce: u32, catalog: &Catalog, stats: &mut Stats, trace: 
     if traits.masks_on_delivery {
         machine.all().for_each(|cpu| cpu.model().set_masked_on_delivery());
     }
-    let steps = random.up_to(STEPS);
     if let Some(trace) = trace {
         trace.lock().unwrap_or_else(PoisonError::into_inner).push(traits.to_string());
     }
-    let mut episode = Episode::new(&machine, &traits, catalog.sources(traits.identity), random, trace);
+    let mut episode = Episode::new(&machine, &traits, catalog.sources(traits.identity), choices, trace);
     episode.set_up();
-    (0..steps).for_each(|_| episode.step());
+    while !episode.choices.is_empty() {
+        episode.step();
+    }
     episode.finish();
     let mut done = episode.stats;
     done.count_episode(traits.identity.expected.interface, done.requests);
-    stats.add(&done);
+    done
 }
 
 /// Returns the message of a panic.
@@ -79,12 +99,19 @@ pub(crate) fn message(payload: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
 
+/// Runs the episode to which bytes lead.
+///
+/// # Errors
+/// The message of a check that failed, the machine, and the last steps.
+pub fn replay(bytes: &[u8], scarce: u32, last_steps: usize, catalog: &Catalog) -> Result<Stats, String> {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| episode(bytes, scarce, catalog)));
+    outcome.map_err(|payload| explain(bytes, scarce, last_steps, catalog, &message(&*payload)))
+}
+
 /// Repeats an episode that failed, and returns what it did.
-fn explain(seed: u64, settings: &Settings, catalog: &Catalog, first: &str) -> Failure {
-    let Settings { scarce, last_steps, .. } = *settings;
+fn explain(bytes: &[u8], scarce: u32, last_steps: usize, catalog: &Catalog, first: &str) -> String {
     let trace = Mutex::new(Vec::new());
-    let again =
-        panic::catch_unwind(AssertUnwindSafe(|| episode(seed, scarce, catalog, &mut Stats::default(), Some(&trace))));
+    let again = panic::catch_unwind(AssertUnwindSafe(|| traced(bytes, scarce, catalog, Some(&trace))));
     let again = again.err().map(|payload| message(&*payload));
     let trace = trace.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (head, steps) = trace.split_first().map(|(head, steps)| (head.clone(), steps)).unwrap_or_default();
@@ -94,8 +121,7 @@ fn explain(seed: u64, settings: &Settings, catalog: &Catalog, first: &str) -> Fa
         Some(again) => format!("fails in another way when repeated: {again}"),
         None => "does not fail when repeated".to_owned(),
     };
-    let text = format!("{first}\nseed {seed}, {head}\nits last steps:\n{}\nIt {repeated}.", last.join("\n"));
-    Failure { seed, text }
+    format!("{first}\n{head}\nits last steps:\n{}\nIt {repeated}.", last.join("\n"))
 }
 
 /// Runs episodes of these identities. `progress` gets the numbers once a minute.
@@ -115,15 +141,15 @@ pub fn run(
     let work = || {
         while !ends.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            let mut stats = Stats::default();
-            let outcome =
-                panic::catch_unwind(AssertUnwindSafe(|| episode(seed, settings.scarce, catalog, &mut stats, None)));
-            if let Err(payload) = outcome {
-                ends.store(true, Ordering::Relaxed);
-                let found = explain(seed, settings, catalog, &message(&*payload));
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
-                return;
-            }
+            let stats = match replay(&bytes_of(seed), settings.scarce, settings.last_steps, catalog) {
+                Ok(stats) => stats,
+                Err(text) => {
+                    ends.store(true, Ordering::Relaxed);
+                    let found = Failure { seed, text: format!("seed {seed}: {text}") };
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
+                    return;
+                }
+            };
             let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
             let (all, reported) = &mut *total;
             all.add(&stats);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use bench_protocol::Random;
+use crate::choices::Choices;
 use cpuid_dumps::CpuIdentity;
 use model::InterruptMode;
 
@@ -49,6 +49,10 @@ pub struct Traits {
     pub uniform: bool,
     /// What is scarce.
     pub scarcity: Option<Scarcity>,
+    /// At the end, every session is stopped.
+    pub stops_at_end: bool,
+    /// At the end, every handle is closed.
+    pub closes_at_end: bool,
 }
 
 /// How the kernel treats control areas.
@@ -64,42 +68,44 @@ pub enum Areas {
 
 impl Traits {
     /// Chooses the traits of an episode. In `scarce` percent of them, something is scarce.
-    pub fn choose(random: &mut Random, scarce: u32, catalog: &Catalog) -> Self {
-        let scarcity = if random.percent(scarce) { random.pick(&Scarcity::ALL).copied() } else { None };
-        let found = scarcity.and_then(|scarcity| Some((scarcity, catalog.choose_for(random, scarcity)?)));
+    pub fn choose(choices: &mut Choices<'_>, scarce: u32, catalog: &Catalog) -> Self {
+        let scarcity = if choices.percent(scarce) { choices.pick(&Scarcity::ALL).copied() } else { None };
+        let found = scarcity.and_then(|scarcity| Some((scarcity, catalog.choose_for(choices, scarcity)?)));
         let (scarcity, identity) =
-            found.map_or_else(|| (None, catalog.choose(random)), |(scarcity, identity)| (Some(scarcity), identity));
-        let most = u32::try_from(random.up_to(3)).unwrap_or_default() + 1;
+            found.map_or_else(|| (None, catalog.choose(choices)), |(scarcity, identity)| (Some(scarcity), identity));
+        let most = u32::try_from(choices.up_to(3)).unwrap_or_default() + 1;
         let most = if catalog.hides_threads(identity) { 1 } else { most };
-        let active = if random.percent(60) {
+        let active = if choices.percent(60) {
             most
         } else {
-            u32::try_from(random.up_to(u64::from(most) - 1)).unwrap_or_default() + 1
+            u32::try_from(choices.up_to(u64::from(most) - 1)).unwrap_or_default() + 1
         };
         let processors = scarcity.and_then(Scarcity::processors).map_or((most, active), |all| (all, all));
-        let mode = usize::try_from(random.up_to(InterruptMode::ALL.len() as u64 - 1)).unwrap_or_default();
+        let mode = usize::try_from(choices.up_to(InterruptMode::ALL.len() as u64 - 1)).unwrap_or_default();
         Self {
             identity,
             processors,
             interrupt_mode: InterruptMode::ALL.get(mode).copied().unwrap_or_default(),
-            masks_on_delivery: random.percent(20),
-            sleeps: random.percent(50),
-            foreign: random.percent(20),
-            spurious: random.percent(25),
-            late: random.percent(50),
-            refusals: random.percent(30),
-            slow: random.percent(30),
-            profiling_threads: random.percent(20),
-            areas: match random.up_to(9) {
+            masks_on_delivery: choices.percent(20),
+            sleeps: choices.percent(50),
+            foreign: choices.percent(20),
+            spurious: choices.percent(25),
+            late: choices.percent(50),
+            refusals: choices.percent(30),
+            slow: choices.percent(30),
+            profiling_threads: choices.percent(20),
+            areas: match choices.up_to(9) {
                 0 => Areas::Refused,
                 1 => Areas::Shadowed,
                 _ => Areas::Allocated,
             },
-            corrupted: if random.percent(50) { 0 } else { 10 },
+            corrupted: if choices.percent(50) { 10 } else { 0 },
             has_debug_store: catalog.has_debug_store(identity),
             leaks: processors.0 > 1 && identity.has_disturbing_threads(),
-            uniform: random.percent(30),
+            uniform: choices.percent(30),
             scarcity,
+            stops_at_end: choices.percent(67),
+            closes_at_end: choices.percent(50),
         }
     }
 }

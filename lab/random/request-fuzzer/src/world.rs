@@ -30,7 +30,7 @@ impl Episode<'_> {
     /// Does one step: mostly a request.
     pub(crate) fn step(&mut self) {
         self.step += 1;
-        match self.random.up_to(999) {
+        match self.choices.up_to(999) {
             0..=19 if self.traits.scarcity == Some(Scarcity::FreeCounters) => self.use_elsewhere(),
             0..=729 => self.request(),
             870..=889 => self.tick(),
@@ -47,7 +47,7 @@ impl Episode<'_> {
             975..=981 if self.traits.foreign => self.write_foreign(),
             982..=985 if self.traits.spurious => self.disturb_interrupts(),
             986..=988 if self.traits.slow => {
-                let pace = if self.one_in(2) { 0 } else { self.random.up_to(20_000) };
+                let pace = if self.one_in(2) { 0 } else { self.choices.up_to(20_000) };
                 self.set_pace(pace);
             }
             989..=990 if self.traits.profiling_threads => {
@@ -77,14 +77,14 @@ impl Episode<'_> {
     fn execute(&mut self) {
         let processor = self.processor();
         let mode = if self.one_in(3) { Mode::Kernel } else { Mode::User };
-        let events = match self.random.up_to(9) {
-            0 => self.random.up_to(3),
-            1 => self.random.up_to(MOST_EVENTS / 64),
-            _ => self.random.up_to(20_000),
+        let events = match self.choices.up_to(9) {
+            0 => self.choices.up_to(3),
+            1 => self.choices.up_to(MOST_EVENTS / 64),
+            _ => self.choices.up_to(20_000),
         };
         self.execute_on(processor, mode, events);
         if self.machine.processor(processor).model().stores_branches() && !self.is_asleep(processor) {
-            for number in 0..self.random.up_to(40) {
+            for number in 0..self.choices.up_to(40) {
                 let branch = Branch { from: number, to: number + 0x100, predicted: true };
                 self.machine.processor(processor).model().branch(mode, branch);
             }
@@ -126,14 +126,14 @@ impl Episode<'_> {
 
     fn expire(&mut self) {
         let timed = self.machine.timed();
-        if let Some(processor) = self.random.pick(&timed).copied() {
+        if let Some(processor) = self.choices.pick(&timed).copied() {
             self.note(|| format!("timer of {processor}"));
             self.machine.expire(&self.engine, processor, &interrupted(processor));
         }
     }
 
     fn pass(&mut self) {
-        let units = 1 << self.random.up_to(22);
+        let units = 1 << self.choices.up_to(22);
         self.note(|| format!("{units} pass"));
         self.machine.pass(units);
     }
@@ -146,7 +146,7 @@ impl Episode<'_> {
     }
 
     pub(crate) fn kill(&mut self) {
-        let slot = usize::try_from(self.random.up_to(HANDLES as u64 - 1)).unwrap_or_default();
+        let slot = usize::try_from(self.choices.up_to(HANDLES as u64 - 1)).unwrap_or_default();
         self.note(|| format!("close handle {slot}"));
         self.close(slot);
         self.open(slot);
@@ -243,13 +243,13 @@ impl Episode<'_> {
     }
 
     fn refuse(&mut self) {
-        let call = self.random.pick(&Call::ALL).copied().unwrap_or(Call::StartTimers);
-        let status = self.random.pick(&REFUSALS).copied().unwrap_or_default();
+        let call = self.choices.pick(&Call::ALL).copied().unwrap_or(Call::StartTimers);
+        let status = self.choices.pick(&REFUSALS).copied().unwrap_or_default();
         let status = if self.one_in(2) { 0 } else { status };
         self.note(|| format!("{call:?} answers {status:#x}"));
         self.machine.refuse(call, status);
         if self.one_in(10) {
-            self.machine.be_busy_for(self.random.up_to(3_000_000), 0);
+            self.machine.be_busy_for(self.choices.up_to(3_000_000), 0);
         }
     }
 
@@ -275,12 +275,12 @@ impl Episode<'_> {
             return;
         }
         let processor = self.processor();
-        let bit = if self.one_in(3) { None } else { Some(self.random.up_to(35)) };
+        let bit = if self.one_in(3) { None } else { Some(self.choices.up_to(35)) };
         let mut writable =
             self.found.get(processor as usize).map(crate::registers::Registers::writable).unwrap_or_default();
         // The driver does not repair IA32_DEBUGCTL. In a day, a session always runs, so that it would stay changed.
         writable.retain(|msr| *msr != crate::registers::DEBUGCTL || !self.handle(HANDLES).is_open);
-        let Some(msr) = self.random.pick(&writable).copied() else { return };
+        let Some(msr) = self.choices.pick(&writable).copied() else { return };
         if self.machine.is_asleep() {
             return;
         }
@@ -312,7 +312,7 @@ impl Episode<'_> {
             self.machine.processor(processor).model().set_lvt(entry);
             return;
         }
-        let count = if self.one_in(5) { self.random.up_to(100) } else { 1 };
+        let count = if self.one_in(5) { self.choices.up_to(100) } else { 1 };
         self.note(|| format!("{count} spurious interrupts on {processor}"));
         for _ in 0..count {
             self.machine.interrupt(&self.engine, processor, &interrupted(processor));

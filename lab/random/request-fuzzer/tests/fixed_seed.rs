@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use protocol::{Code, ErrorCode};
-use request_fuzzer::{Catalog, DAYS, Settings, day, run};
+use request_fuzzer::{Catalog, DAYS, SCARCE, Settings, day, replay, run};
 
 #[test]
 fn every_reply_of_a_short_run_is_as_the_model_says() {
-    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, scarce: 12, last_steps: 60 };
+    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, scarce: SCARCE, last_steps: 60 };
     let outcome = run(&settings, &Catalog::new(None), &|_, _| ());
     let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
     for spec in protocol::REQUESTS {
@@ -45,4 +45,15 @@ fn minutes_of_a_day_pass_with_every_count_and_time_exact() {
         assert!(stats.requests > 500 && stats.sessions > 20 && stats.interrupts > 500, "{name}: {stats}");
         assert!(stats.by_ledger > 100 && stats.times > 100 && stats.added == 2, "{name}: {stats}");
     }
+}
+
+#[test]
+fn bytes_of_any_number_lead_to_an_episode_that_ends() {
+    let catalog = Catalog::new(None);
+    let bytes = [0x5A; 400];
+    let requests: Vec<u64> =
+        [0, 1, 40, 400].map(|count| replay(&bytes[..count], SCARCE, 60, &catalog).unwrap().requests).into();
+    assert!(requests.is_sorted() && requests[0] < requests[3], "{requests:?}");
+    // The same bytes lead to the same episode.
+    assert_eq!(replay(&bytes, SCARCE, 60, &catalog).unwrap().requests, requests[3]);
 }

@@ -75,7 +75,7 @@ impl Episode<'_> {
         let is_looked_at = |select: &u32| !is_left || *select != SELECT_3;
         let selects: Vec<u32> = SELECTS.into_iter().flatten().filter(is_looked_at).collect();
         for _ in 0..selects.len() {
-            let Some(msr) = self.random.pick(&selects).copied() else { return };
+            let Some(msr) = self.choices.pick(&selects).copied() else { return };
             if let Some(foreign) = self.foreign.get_mut(processor as usize)
                 && foreign.enable(self.machine, processor, msr)
             {

@@ -12,7 +12,7 @@ use crate::generate::{Generator, put};
 /// Values of off-core responses: some for each generation.
 const RESPONSES: [u64; 6] = [0x1_0001, 0x1_0002, 0x1_0004, 0x101, 0x102, 0x104];
 
-impl Generator<'_> {
+impl Generator<'_, '_> {
     /// Writes the input of a start that needs much of what is scarce.
     pub(crate) fn start_scarce(&mut self, scarcity: Scarcity, input: &mut Vec<u8>) {
         let mut header = StartHeader { processors: self.processors(), ..StartHeader::EMPTY };
@@ -38,10 +38,10 @@ impl Generator<'_> {
             Scarcity::RawEvents => {
                 header.flags = flags::MULTIPLEX;
                 // All events of a session take turns on one counter, so that the other sessions have the others.
-                let counters = 1 << self.random.up_to(3);
+                let counters = 1 << self.choices.up_to(3);
                 for _ in 0..MAX_EVENTS {
-                    let umask = u16::try_from(self.random.up_to(255)).unwrap_or_default();
-                    let event = self.random.pick(&[0xC0, 0xC4, 0xC5, 0x3C]).copied().unwrap_or_default();
+                    let umask = u16::try_from(self.choices.up_to(255)).unwrap_or_default();
+                    let event = self.choices.pick(&[0xC0, 0xC4, 0xC5, 0x3C]).copied().unwrap_or_default();
                     let raw = RawEvent::new().with_event(event).with_umask(umask);
                     events.push(EventRequest {
                         event: Event { counters, ..Event::of(raw.source().0) },
@@ -50,16 +50,16 @@ impl Generator<'_> {
                 }
             }
             Scarcity::ExtraRegisters => {
-                for _ in 0..=self.random.up_to(2) {
+                for _ in 0..=self.choices.up_to(2) {
                     let event = if self.one_in(2) { 0xB7 } else { 0xBB };
                     let raw = RawEvent::new().with_event(event).with_umask(1);
                     let source = raw.with_selector(Selector::OffcoreResponse as u8).source().0;
-                    let extra = self.random.pick(&RESPONSES).copied().unwrap_or_default();
+                    let extra = self.choices.pick(&RESPONSES).copied().unwrap_or_default();
                     events.push(EventRequest { event: Event { extra, ..Event::of(source) }, ..EventRequest::EMPTY });
                 }
             }
             Scarcity::FreeCounters | Scarcity::WorkingCounters => {
-                let source = self.random.pick(&[2, 6, 0x13]).copied().unwrap_or_default();
+                let source = self.choices.pick(&[2, 6, 0x13]).copied().unwrap_or_default();
                 events.push(EventRequest { event: Event::of(source), ..EventRequest::EMPTY });
             }
         }
