@@ -22,7 +22,7 @@ pub enum FuzzTarget {
     /// failure prints the seed of its round, and that round alone can be repeated with it.
     Driver(DriverArguments),
 
-    /// Readers of foreign bytes: recordings, CPUID dumps, event names, the makers' files, replies, records
+    /// Readers of foreign bytes: recordings, CPUID dumps, event names, replies and more; and the engine
     ///
     /// Builds the targets of the folder fuzz with cargo-fuzz and the nightly toolchain, which are installed if they are
     /// missing, and runs each for some minutes. It begins with the corpus of the repository. What it finds beside it

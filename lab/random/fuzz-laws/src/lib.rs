@@ -1,4 +1,4 @@
-//! What holds for any bytes that the product's readers get: the bodies of the fuzz targets.
+//! What holds for any bytes that the product's readers get, and its engine: the bodies of the fuzz targets.
 //!
 //! Each function of [`LAWS`] feeds bytes to a reader and panics if its law does not hold. Two programs call them:
 //! cargo-fuzz with bytes that it makes (`cargo xtask fuzz files`), and a test of this crate with the corpora in
@@ -13,6 +13,7 @@
 //! | `metrics` | expressions, and metrics of the makers' files |
 //! | `replies` | replies of a driver that another program may have replaced |
 //! | `records` | records of samples, PEBS records and the bounds of their buffer |
+//! | `requests` | the engine, to which bytes are requests and what happens between them |
 
 #![expect(
     clippy::expect_used,
@@ -28,6 +29,7 @@ mod names;
 mod recordings;
 mod records;
 mod replies;
+mod requests;
 mod tables;
 
 pub use dumps::cpuid_dump;
@@ -36,15 +38,17 @@ pub use names::event_name;
 pub use recordings::recording;
 pub use records::{debug_store, sample_records};
 pub use replies::replies;
+pub use requests::engine;
 pub use tables::{event_row, vendor_events, vendor_map};
 
 /// A law: panics if it does not hold for these bytes.
 pub type Law = fn(&[u8]);
 
 /// Every law, by the name of its fuzz target and corpus.
-pub const LAWS: [(&str, Law); 11] = [
+pub const LAWS: [(&str, Law); 12] = [
     ("cpuid_dump", cpuid_dump),
     ("debug_store", debug_store),
+    ("engine", engine),
     ("event_name", event_name),
     ("event_row", event_row),
     ("expression", expression),
