@@ -13,7 +13,7 @@ use crate::{
     demo::{self, DemoProcessors},
     elevated, interrupts, lab, package, prerequisites,
     program::{self, CONSUMERS, FUZZ, VM},
-    run,
+    run, tools,
     workspace::Workspace,
 };
 
@@ -99,6 +99,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     }
     interrupts::run(workspace, &InterruptArguments::default())?;
     loom(workspace, Some(SOAK_PREEMPTIONS))?;
+    miri(workspace)?;
     program::call(workspace, FUZZ, ["fuzz", "soak"])?;
     program::call(workspace, CONSUMERS, ["test", "--consumers"])?;
     println!("{}", line("soak", started.elapsed(), None, true));
@@ -188,6 +189,24 @@ fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Result<()> {
         command.env("LOOM_MAX_PREEMPTIONS", preemptions);
     }
     run::verbose(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
+}
+
+/// Runs tests under Miri, which finds undefined behavior: those of the packages whose unsafe code ships and runs
+/// without Windows, and of those that read what it delivers. Not every nightly toolchain has Miri.
+fn miri(workspace: &Workspace) -> Result<()> {
+    const PACKAGES: [&str; 4] = ["sample-ring", "driver-core", "debug-store", "protocol"];
+    let mut command = match tools::nightly_cargo(workspace, Some("miri")) {
+        Ok(command) => command,
+        Err(error) => {
+            println!("Miri was not run: {error:#}");
+            return Ok(());
+        }
+    };
+    command.args(["miri", "test", "--quiet", "--locked"]);
+    command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    // proptest reads its folder. Miri is some hundred times slower.
+    command.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", "4");
+    run::verbose(command.env("CARGO_TARGET_DIR", workspace.target().join("miri")))
 }
 
 /// How much the end-to-end tests repeat.

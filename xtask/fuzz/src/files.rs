@@ -10,9 +10,6 @@ use xtask::{command_line::FilesArguments, files, run, tools, workspace::Workspac
 /// The release of cargo-fuzz.
 const CARGO_FUZZ: &str = "0.13.1";
 
-/// The toolchain that has sanitizers and the coverage of libFuzzer.
-const TOOLCHAIN: &str = "nightly";
-
 /// Minutes for each target as a part of `soak`.
 const SOAK_MINUTES: u64 = 5;
 
@@ -37,7 +34,7 @@ pub fn run(workspace: &Workspace, arguments: &FilesArguments) -> Result<()> {
     let chosen: Vec<&String> =
         all.iter().filter(|name| arguments.target.as_ref().is_none_or(|wanted| wanted == *name)).collect();
     ensure!(!chosen.is_empty(), "there is no such target; the targets are: {}", all.join(", "));
-    run::logged("fuzz targets", &mut fuzzer.cargo_fuzz("build", &[]), &workspace.log("fuzz-build"), BUILD_LIMIT)?;
+    run::logged("fuzz targets", &mut fuzzer.cargo_fuzz("build", &[])?, &workspace.log("fuzz-build"), BUILD_LIMIT)?;
     for name in chosen {
         fuzzer.run(name, arguments.minutes)?;
         if arguments.minimize {
@@ -55,30 +52,18 @@ struct Fuzzer<'a> {
 }
 
 impl<'a> Fuzzer<'a> {
-    /// Installs cargo-fuzz and the nightly toolchain if they are missing.
+    /// Installs cargo-fuzz if it is missing.
     fn new(workspace: &'a Workspace) -> Result<Self> {
         let path = tools::install(workspace, "cargo-fuzz", CARGO_FUZZ)?;
-        let has_toolchain = run::output(Command::new("rustup").args(["toolchain", "list"]))?
-            .lines()
-            .any(|line| line.starts_with(TOOLCHAIN));
-        if !has_toolchain {
-            println!("The Rust toolchain {TOOLCHAIN} is missing (sanitizers); rustup installs it:");
-            run::verbose(Command::new("rustup").args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal"]))?;
-        }
         Ok(Self { workspace, path })
     }
 
     /// Returns a command of cargo-fuzz with these words behind it.
-    fn cargo_fuzz(&self, subcommand: &str, words: &[&str]) -> Command {
-        let mut command = Command::new("rustup");
-        command.args(["run", TOOLCHAIN, "cargo", "fuzz", subcommand, "--fuzz-dir", "fuzz"]).args(words);
-        command.current_dir(self.workspace.root()).env("PATH", &self.path);
-        command.env("CARGO_TARGET_DIR", self.workspace.target().join("fuzz"));
-        // `cargo run` set these for xtask, and they name another toolchain.
-        for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
-            command.env_remove(name);
-        }
-        command
+    fn cargo_fuzz(&self, subcommand: &str, words: &[&str]) -> Result<Command> {
+        let mut command = tools::nightly_cargo(self.workspace, None)?;
+        command.args(["fuzz", subcommand, "--fuzz-dir", "fuzz"]).args(words);
+        command.env("PATH", &self.path).env("CARGO_TARGET_DIR", self.workspace.target().join("fuzz"));
+        Ok(command)
     }
 
     /// Returns the folder for what a target finds beside the corpus of the repository.
@@ -93,7 +78,7 @@ impl<'a> Fuzzer<'a> {
         let findings = self.workspace.target().join("fuzz-findings").join(name);
         files::make_folder(&findings)?;
         let (found, seeds) = (self.found(name)?, Corpus::of(self.workspace, name).unpack()?);
-        let mut command = self.cargo_fuzz("run", &[name]);
+        let mut command = self.cargo_fuzz("run", &[name])?;
         command.args([&found, &seeds]).arg("--").args(LIMITS).arg("-print_final_stats=1");
         command.arg(format!("-max_total_time={}", minutes * 60));
         command.arg(format!("-artifact_prefix={}/", findings.display()));
@@ -110,7 +95,7 @@ impl<'a> Fuzzer<'a> {
         let (found, new) = (self.found(name)?, self.workspace.target().join("fuzz-minimized").join(name));
         files::remove_folder(&new)?;
         files::make_folder(&new)?;
-        let mut command = self.cargo_fuzz("run", &[name]);
+        let mut command = self.cargo_fuzz("run", &[name])?;
         // Counts of executions would keep many times the inputs.
         command.args([&new, &corpus.unpack()?, &found]).args(["--", "-merge=1", "-use_counters=0"]);
         command.arg(format!("-max_len={MAX_INPUT}"));
