@@ -201,7 +201,7 @@ impl Joiner {
             Ok(Record::Precise(_) | Record::Branch(_)) => {
                 return SampleState::Done(SampleStack::Missing(MissingStack::Precise));
             }
-            Ok(Record::Lost(_) | Record::Stop(_) | Record::Pause(_)) | Err(_) => {
+            Ok(Record::Lost(_) | Record::Stop(_) | Record::Pause(_) | Record::OffCpu(_)) | Err(_) => {
                 return SampleState::Done(SampleStack::NotRecorded);
             }
         };

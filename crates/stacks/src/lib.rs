@@ -38,3 +38,4 @@ mod rules;
 pub use counts::StackCounts;
 pub use input::{CallGraph, MAX_FRAMES, SampleEvent, StackItem, UserPart};
 pub use joiner::{Held, Joiner, Limits};
+pub use rules::KERNEL_ONLY;

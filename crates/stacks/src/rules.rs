@@ -6,7 +6,7 @@ use recording::{CallStack, MissingStack, SampleStack, StackEnd};
 use crate::input::{CallGraph, MAX_FRAMES, SampleEvent, StackItem, UserPart};
 
 /// Processes without user mode: the idle process and System.
-const KERNEL_ONLY: [u32; 2] = [0, 4];
+pub const KERNEL_ONLY: [u32; 2] = [0, 4];
 
 /// How an event relates to a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -52,7 +52,7 @@ impl Connection {
         sink: TraceSink,
     ) -> Result<Box<dyn TraceSession>, TraceError> {
         match &self.hal {
-            Some(hal) => Ok(hal.trace(sink)),
+            Some(hal) => Ok(hal.trace(plan.off_cpu, sink)),
             None => system.trace(plan, sink),
         }
     }

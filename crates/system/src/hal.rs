@@ -6,7 +6,6 @@
 //! | `counter_owners` | who holds the counters |
 //! | `added_sources` | events by their numbers, as sources that are added and removed |
 //! | `attribution` | counts of threads and processes, from switches with counters |
-//! | `lifetimes` | which thread and which process had an ID at a time |
 //! | `machine` | what the HAL and CPUID tell of the machine |
 //! | `session` | a session that counts |
 //! | `samples` | samples in the form in which the driver delivers its own |
@@ -18,7 +17,6 @@ mod added_sources;
 mod attribution;
 pub mod counter_owners;
 mod device;
-mod lifetimes;
 mod machine;
 mod profile_objects;
 #[cfg(test)]
@@ -63,6 +61,8 @@ pub enum Carrier {
         per_second: u64,
         /// Whether they have stacks, and the session tells which code is where.
         with_stacks: bool,
+        /// Whether the session has context switches with stacks, too, and the threads that become ready.
+        off_cpu: bool,
     },
 }
 

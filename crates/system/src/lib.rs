@@ -5,6 +5,7 @@
 pub mod connection;
 pub mod hal;
 pub mod known_work;
+pub mod lifetimes;
 pub mod processes;
 pub mod topology;
 pub mod trace;
@@ -65,6 +66,10 @@ pub trait ProcessSource: Send {
     fn processes(&self) -> io::Result<Vec<RunningProcess>>;
     /// Returns the modules of a process.
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
+    /// Returns the process and the ID of each thread.
+    fn threads(&self) -> io::Result<Vec<(u32, u32)>> {
+        Ok(Vec::new())
+    }
     /// Opens a process or a thread.
     fn open(&self, task: Task) -> io::Result<Box<dyn OpenTask>>;
     /// Returns the modules of the kernel, or an error if Windows hides where they are.

@@ -10,7 +10,7 @@
 //! | `methods` | functions that .NET compiled |
 //! | `paths` | paths in the namespace of the kernel |
 //! | `profile` | samples of the HAL's counters, with their stacks |
-//! | `switches` | context switches with counters, and their threads and processes |
+//! | `switches` | context switches, threads that become ready, and their threads and processes |
 //! | `meaning` | what an event means for a recording |
 
 mod buffers;
@@ -43,6 +43,8 @@ pub struct TracePlan {
     pub samples_per_second: u64,
     /// Number of CPUs of the machine.
     pub processors: u32,
+    /// Whether there are context switches with their stacks, too, and the threads that become ready.
+    pub off_cpu: bool,
     /// The file that Windows writes; `None` to receive the events.
     pub file: Option<PathBuf>,
 }

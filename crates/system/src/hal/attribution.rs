@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lifetimes::Lifetimes;
+use crate::lifetimes::Lifetimes;
 use crate::trace::switches::{Scheduling, Switch, Values};
 
 /// Events in some time.
@@ -115,6 +115,7 @@ impl Attribution {
         match event {
             Scheduling::Thread { id, process, started } => self.lifetimes.add_thread(id, process, started),
             Scheduling::Process { id, parent, started } => self.lifetimes.add_process(id, parent, started),
+            Scheduling::Ready { .. } => {}
             Scheduling::Switch { cpu, switch } => {
                 self.arrived += 1;
                 self.cpus.entry(cpu).or_default().waiting.insert((switch.time, self.arrived), switch);

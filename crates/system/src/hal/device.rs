@@ -43,6 +43,8 @@ struct State {
     /// The samples of the last session that sampled.
     samples: Option<(u64, Arc<Mutex<Samples>>)>,
     sink: StackSink,
+    /// Whether that needs context switches.
+    off_cpu: bool,
     /// Number of the last session.
     last: u64,
     remarks: Vec<String>,
@@ -68,7 +70,7 @@ impl HalDevice {
     #[must_use]
     pub fn new(calls: Arc<dyn HalCalls>, by_objects: bool) -> Self {
         let (sink, remarks) = (StackSink::default(), Vec::new());
-        let state = State { calls, by_objects, session: None, samples: None, sink, last: 0, remarks };
+        let state = State { calls, by_objects, session: None, samples: None, sink, off_cpu: false, last: 0, remarks };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -76,11 +78,13 @@ impl HalDevice {
         act(&mut lock(&self.0))
     }
 
-    /// Delivers the next samples with their stacks, as events of the driver, to `sink` until the result is stopped.
+    /// Delivers the next samples with their stacks, as events of the driver, to `sink` until the result is stopped,
+    /// with context switches if `off_cpu`.
     #[must_use]
-    pub fn trace(&self, sink: TraceSink) -> Box<dyn TraceSession> {
+    pub fn trace(&self, off_cpu: bool, sink: TraceSink) -> Box<dyn TraceSession> {
         self.with(|state| {
             *lock(&state.sink) = Some(sink);
+            state.off_cpu = off_cpu;
             Box::new(Arc::clone(&state.sink))
         })
     }
@@ -214,7 +218,8 @@ impl State {
         } else {
             let room = usize::try_from(header.ring).unwrap_or(usize::MAX);
             let room = room.saturating_mul(self.calls.processors() as usize);
-            let session = SamplingSession::start(&events, names, (&self.calls, kind), room, &self.sink)?;
+            let session =
+                SamplingSession::start(&events, names, (&self.calls, kind), room, (&self.sink, self.off_cpu))?;
             self.samples = Some((self.last, Arc::clone(&session.samples)));
             Session::Sampling(session)
         };

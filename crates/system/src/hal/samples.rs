@@ -9,7 +9,7 @@ use protocol::trace::{self, EventId};
 use protocol::{CountRecord, CounterKind, CounterSample, Mode, SampleRecord, UNKNOWN, is_kernel_address};
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::lifetimes::Lifetimes;
+use crate::lifetimes::Lifetimes;
 use crate::trace::profile::{Profiled, profiled};
 use crate::trace::raw::{HALPROF, STACK_TRACE64};
 use crate::trace::switches::{Scheduling, scheduling};
@@ -105,13 +105,17 @@ impl Samples {
                 for (part, frames) in parts.iter_mut().zip([kernel, user]).filter(|(_, frames)| !frames.is_empty()) {
                     *part = frames;
                 }
+                // It can be that of a context switch.
+                if let Some(sink) = sink {
+                    sink(event);
+                }
             }
             None => {
                 match scheduling(event, 0) {
                     Some(Scheduling::Thread { id, process, started }) => {
                         self.lifetimes.add_thread(id, process, started);
                     }
-                    Some(Scheduling::Process { .. } | Scheduling::Switch { .. }) | None => {}
+                    Some(Scheduling::Process { .. } | Scheduling::Switch { .. } | Scheduling::Ready { .. }) | None => {}
                 }
                 if let Some(sink) = sink {
                     sink(event);

@@ -69,7 +69,7 @@ impl SamplingSession {
         names: Vec<String>,
         (calls, kind): (&Arc<dyn HalCalls>, Kind),
         room: usize,
-        sink: &StackSink,
+        (sink, off_cpu): (&StackSink, bool),
     ) -> Result<Self, HalError> {
         let (sources, added) = AddedSources::of(events, calls, kind)?;
         let mut intervals = Intervals { calls: Arc::clone(calls), set: Vec::new() };
@@ -91,7 +91,7 @@ impl SamplingSession {
         let (receiver, stacks) = (Arc::clone(&samples), Arc::clone(sink));
         let receive = Box::new(move |event: &RawTraceEvent| lock(&receiver).add(event, lock(&stacks).as_mut()));
         let per_second = events.iter().map(|event| u64::from(event.frequency.max(USUAL_RATE))).sum();
-        let carrier = Carrier::Samples { per_second, with_stacks: lock(sink).is_some() };
+        let carrier = Carrier::Samples { per_second, with_stacks: lock(sink).is_some(), off_cpu };
         let plan = HalPlan { sources, processors: calls.processors(), carrier };
         let session = started(calls.start(&plan, receive), &**calls)?;
         let (events, sink) = (events.to_vec(), Arc::clone(sink));

@@ -13,6 +13,9 @@ const SAMPLE_BYTES: u64 = 600;
 /// Bytes that a context switch takes: two headers and the payload. Its counters follow.
 const SWITCH_BYTES: u64 = 40;
 
+/// Bytes that a context switch takes with its stack, and the event for the thread that became ready.
+const WAIT_BYTES: u64 = SWITCH_BYTES + 24 + 32 + 40 * 8;
+
 /// Context switches of a busy CPU.
 const SWITCHES_PER_SECOND: u64 = 20_000;
 
@@ -37,7 +40,8 @@ impl TracePlan {
     /// Returns the sizes of the buffers.
     #[must_use]
     pub fn buffers(&self) -> BufferSizes {
-        BufferSizes::of(self.samples_per_second.saturating_mul(SAMPLE_BYTES), self.processors)
+        let bytes = self.samples_per_second.saturating_mul(SAMPLE_BYTES);
+        BufferSizes::of(bytes.saturating_add(waits(self.off_cpu, self.processors)), self.processors)
     }
 }
 
@@ -50,9 +54,15 @@ impl HalPlan {
             Carrier::Switches => (SWITCHES_PER_SECOND, SWITCH_BYTES + counters),
             Carrier::Samples { per_second, .. } => (per_second, SAMPLE_BYTES),
         };
-        let rate = rate.saturating_mul(self.processors.into());
-        BufferSizes::of(rate.saturating_mul(bytes), self.processors)
+        let bytes = rate.saturating_mul(self.processors.into()).saturating_mul(bytes);
+        let off_cpu = matches!(self.carrier, Carrier::Samples { off_cpu: true, .. });
+        BufferSizes::of(bytes.saturating_add(waits(off_cpu, self.processors)), self.processors)
     }
+}
+
+/// Returns the bytes per second of context switches with stacks, if there are any.
+fn waits(off_cpu: bool, processors: u32) -> u64 {
+    if off_cpu { WAIT_BYTES * SWITCHES_PER_SECOND * u64::from(processors) } else { 0 }
 }
 
 impl BufferSizes {
@@ -77,7 +87,7 @@ mod tests {
     fn buffers_grow_with_the_rate_and_are_bounded() {
         let buffers = |samples_per_second, processors| {
             let BufferSizes { kibibytes, minimum, maximum } =
-                TracePlan { samples_per_second, processors, file: None }.buffers();
+                TracePlan { samples_per_second, processors, off_cpu: false, file: None }.buffers();
             [kibibytes, minimum, maximum]
         };
         assert_eq!(buffers(4_000, 4), [512, 18, 52]);

@@ -1,5 +1,5 @@
-//! Context switches with counters, and the threads and processes that they concern: events of the system provider,
-//! parsed by offsets, because some builds of Windows have no schema for them.
+//! Context switches, threads that become ready, and the threads and processes that they concern: events of the system
+//! provider, parsed by offsets, because some builds of Windows have no schema for them.
 
 use super::payload::Payload;
 use super::raw::{PROCESS, RawTraceEvent, THREAD};
@@ -14,9 +14,14 @@ const RUNDOWN: u8 = 3;
 const RUNDOWN_AT_END: u8 = 4;
 /// Type of the event for a context switch.
 pub const SWITCH: u8 = 36;
+/// Type of the event for a thread that becomes ready.
+const READY: u8 = 50;
 
 /// Size of a CSwitch, the same in its versions 2 to 4 (documentation of CSwitch; phnt, ntwmi.h).
 const SWITCH_BYTES: usize = 24;
+
+/// Flag of ReadyThread: a DPC made the thread ready, and not the thread that it interrupted.
+const FROM_DPC: u8 = 1;
 
 /// Oldest version of CSwitch with that layout.
 const OLDEST_SWITCH: u8 = 2;
@@ -36,8 +41,26 @@ pub struct Switch {
     pub old: u32,
     /// Thread that runs from then on.
     pub new: u32,
+    /// State of the old thread: a [`state`].
+    pub state: u8,
+    /// What the old thread waits for, if it waits: a number of KWAIT_REASON.
+    pub reason: u8,
     /// The counters; `None` if the event has none, or another number than the session's list.
     pub counters: Option<Values>,
+}
+
+/// States of a thread that was switched out (documentation of CSwitch; the last one from phnt, ntkeapi.h).
+pub mod state {
+    /// It could run.
+    pub const READY: u8 = 1;
+    /// It could run, and was chosen to run next on a CPU.
+    pub const STANDBY: u8 = 3;
+    /// It ended.
+    pub const TERMINATED: u8 = 4;
+    /// It waits.
+    pub const WAITING: u8 = 5;
+    /// It could run, and no CPU was chosen for it.
+    pub const DEFERRED_READY: u8 = 7;
 }
 
 /// What an event says about the scheduler.
@@ -49,6 +72,15 @@ pub enum Scheduling {
         cpu: u32,
         /// The switch.
         switch: Switch,
+    },
+    /// A thread can run again.
+    Ready {
+        /// The CPU on which it was made ready.
+        cpu: u32,
+        /// The thread.
+        thread: u32,
+        /// Whether a DPC made it ready, and not the thread that runs on the CPU.
+        from_dpc: bool,
     },
     /// A thread started, or exists.
     Thread {
@@ -77,6 +109,7 @@ pub fn scheduling(event: &RawTraceEvent, counters: usize) -> Option<Scheduling> 
         START => event.time,
         END | RUNDOWN | RUNDOWN_AT_END => 0,
         SWITCH if event.provider == THREAD => return switch(event, counters),
+        READY if event.provider == THREAD => return ready(event),
         _ => return None,
     };
     let mut payload = Payload(event.payload);
@@ -100,9 +133,19 @@ fn switch(event: &RawTraceEvent, counters: usize) -> Option<Scheduling> {
     }
     let mut payload = Payload(event.payload);
     let (new, old) = (payload.u32()?, payload.u32()?);
+    payload.skip(4)?; // priorities, C-state, spare
+    let [reason, _mode, state, _ideal] = payload.u32()?.to_le_bytes();
     let item = event.extensions.iter().find(|item| item.kind == PMC_COUNTERS);
     let counters = item.and_then(|item| values(item.bytes, counters));
-    Some(Scheduling::Switch { cpu: event.processor, switch: Switch { time: event.time, old, new, counters } })
+    let switch = Switch { time: event.time, old, new, state, reason, counters };
+    Some(Scheduling::Switch { cpu: event.processor, switch })
+}
+
+fn ready(event: &RawTraceEvent) -> Option<Scheduling> {
+    let mut payload = Payload(event.payload);
+    let thread = payload.u32()?;
+    let [_reason, _increment, flags, _spare] = payload.u32()?.to_le_bytes();
+    Some(Scheduling::Ready { cpu: event.processor, thread, from_dpc: flags & FROM_DPC != 0 })
 }
 
 /// Returns the values of an item, if it has as many as the session's list.
@@ -137,13 +180,13 @@ mod tests {
 
     #[test]
     fn versions_2_and_4_of_a_switch_have_the_threads_at_the_same_offsets() {
-        let payload = words(&[70, 50, 0x0808, 0x0903_2A00, 0, 0]);
+        let payload = words(&[70, 50, 0x0808, 0x0009_032A, 0, 0]);
         let counters = item(&[1, u64::MAX]);
         let extensions = [Extension { kind: 6, bytes: &[0; 16] }, Extension { kind: PMC_COUNTERS, bytes: &counters }];
         let event = RawTraceEvent { payload: &payload, extensions: &extensions, processor: 3, ..EVENT };
         let mut values = Values::default();
         values[..2].copy_from_slice(&[1, u64::MAX]);
-        let switch = Switch { time: 9, old: 50, new: 70, counters: Some(values) };
+        let switch = Switch { time: 9, old: 50, new: 70, state: 9, reason: 0x2A, counters: Some(values) };
         for version in [2, 4] {
             let event = RawTraceEvent { version, ..event };
             assert_eq!(scheduling(&event, 2), Some(Scheduling::Switch { cpu: 3, switch }), "{version}");
@@ -165,8 +208,18 @@ mod tests {
             let event = RawTraceEvent { provider: PROCESS, payload: &process, ..event };
             assert_eq!(scheduling(&event, 1), Some(Scheduling::Process { id: 12, parent: 4, started }));
         }
-        assert_eq!(scheduling(&RawTraceEvent { opcode: 50, payload: &thread, ..EVENT }, 1), None);
+        assert_eq!(scheduling(&RawTraceEvent { opcode: 49, payload: &thread, ..EVENT }, 1), None);
         assert_eq!(scheduling(&RawTraceEvent { provider: 7, opcode: 1, payload: &thread, ..EVENT }, 1), None);
+    }
+
+    #[test]
+    fn a_thread_is_made_ready_by_the_thread_of_the_cpu_or_by_a_dpc() {
+        for (flags, from_dpc) in [(0, false), (1, true), (2, false), (7, true)] {
+            let payload = [&34_u32.to_le_bytes()[..], &[1, 2, flags, 0]].concat();
+            let event = RawTraceEvent { opcode: READY, version: 2, processor: 5, payload: &payload, ..EVENT };
+            assert_eq!(scheduling(&event, 0), Some(Scheduling::Ready { cpu: 5, thread: 34, from_dpc }));
+            assert_eq!(scheduling(&RawTraceEvent { payload: &payload[..7], ..event }, 0), None);
+        }
     }
 
     proptest! {
@@ -174,7 +227,7 @@ mod tests {
         fn any_event_is_parsed_without_a_panic(
             payload in prop::collection::vec(any::<u8>(), 0..60),
             bytes in prop::collection::vec(any::<u8>(), 0..70),
-            (version, opcode, provider) in (0_u8..6, prop_oneof![1_u8..5, Just(36)], prop_oneof![Just(THREAD), Just(PROCESS)]),
+            (version, opcode, provider) in (0_u8..6, prop_oneof![1_u8..5, Just(36), Just(50)], prop_oneof![Just(THREAD), Just(PROCESS)]),
             counters in 0_usize..10,
         ) {
             let extensions = [Extension { kind: PMC_COUNTERS, bytes: &bytes }];

@@ -235,6 +235,10 @@ struct Processes {
 }
 
 impl ProcessSource for Processes {
+    fn threads(&self) -> io::Result<Vec<(u32, u32)>> {
+        modules::threads()
+    }
+
     fn processes(&self) -> io::Result<Vec<RunningProcess>> {
         modules::processes()
     }

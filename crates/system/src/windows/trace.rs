@@ -15,11 +15,11 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, ControlTraceW, ENABLE_TRACE_PARAMETERS, ENABLE_TRACE_PARAMETERS_VERSION_2,
     EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_ENABLE_PROPERTY_STACK_TRACE, EVENT_TRACE_CONTROL,
     EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_FILE_MODE_SEQUENTIAL,
-    EVENT_TRACE_FLAG, EVENT_TRACE_FLAG_CSWITCH, EVENT_TRACE_FLAG_IMAGE_LOAD, EVENT_TRACE_FLAG_NO_SYSCONFIG,
-    EVENT_TRACE_FLAG_PROCESS, EVENT_TRACE_FLAG_THREAD, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
-    EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, StartTraceW, TRACE_QUERY_INFO_CLASS, TracePmcCounterListInfo,
-    TracePmcEventListInfo, TraceProfileSourceConfigInfo, TraceSetInformation, TraceStackTracingInfo,
-    TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
+    EVENT_TRACE_FLAG, EVENT_TRACE_FLAG_CSWITCH, EVENT_TRACE_FLAG_DISPATCHER, EVENT_TRACE_FLAG_IMAGE_LOAD,
+    EVENT_TRACE_FLAG_NO_SYSCONFIG, EVENT_TRACE_FLAG_PROCESS, EVENT_TRACE_FLAG_THREAD, EVENT_TRACE_PROPERTIES,
+    EVENT_TRACE_REAL_TIME_MODE, EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, StartTraceW, TRACE_QUERY_INFO_CLASS,
+    TracePmcCounterListInfo, TracePmcEventListInfo, TraceProfileSourceConfigInfo, TraceSetInformation,
+    TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
 };
 use windows_sys::Win32::System::Threading::CreateEventW;
 use windows_sys::core::GUID;
@@ -59,6 +59,10 @@ const VERBOSE: u8 = 5;
 /// Keywords of .NET: JitKeyword, and for methods that exist already StartRundownKeyword.
 const JIT: u64 = 0x10;
 const START_RUNDOWN: u64 = 0x40;
+
+/// Flags of the events for context switches, for threads that become ready, and for their processes.
+const WITH_SWITCHES: EVENT_TRACE_FLAG =
+    EVENT_TRACE_FLAG_CSWITCH | EVENT_TRACE_FLAG_DISPATCHER | EVENT_TRACE_FLAG_THREAD;
 
 /// Properties of a session, with room for its names.
 #[repr(C)]
@@ -100,7 +104,9 @@ impl Properties {
 
     /// Returns the properties of a new session.
     fn of(plan: &TracePlan) -> io::Result<Box<Self>> {
-        let mut properties = Self::in_real_time(plan.buffers(), EVENT_TRACE_FLAG_PROCESS | EVENT_TRACE_FLAG_IMAGE_LOAD);
+        let switches = if plan.off_cpu { WITH_SWITCHES } else { 0 };
+        let flags = EVENT_TRACE_FLAG_PROCESS | EVENT_TRACE_FLAG_IMAGE_LOAD | switches;
+        let mut properties = Self::in_real_time(plan.buffers(), flags);
         if let Some(file) = &plan.file {
             let fixed = &mut properties.fixed;
             fixed.LogFileMode = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_SYSTEM_LOGGER_MODE;
@@ -249,26 +255,24 @@ pub fn start_hal(plan: &HalPlan, sink: TraceSink) -> Result<Box<dyn SwitchSessio
         | EVENT_TRACE_FLAG_PROCESS
         | match plan.carrier {
             Carrier::Switches => EVENT_TRACE_FLAG_CSWITCH,
+            Carrier::Samples { with_stacks: true, off_cpu: true, .. } => EVENT_TRACE_FLAG_IMAGE_LOAD | WITH_SWITCHES,
             Carrier::Samples { with_stacks: true, .. } => EVENT_TRACE_FLAG_IMAGE_LOAD,
             Carrier::Samples { .. } => 0,
         };
     let properties = || Ok(Properties::in_real_time(plan.buffers(), flags | EVENT_TRACE_FLAG_NO_SYSCONFIG));
     let controller = Controller::start(&name, properties).map_err(TraceError::at("StartTrace"))?;
     let (handle, sources) = (controller.handle, plan.sources.as_slice());
-    let event = |class, opcode| {
-        [CLASSIC_EVENT_ID { EventGuid: GUID::from_u128(class), Type: opcode, ..CLASSIC_EVENT_ID::default() }]
-    };
     match plan.carrier {
         Carrier::Switches => {
             // The counters before the events that carry them: of an event without counters, Windows documents nothing.
             set_information(handle, TracePmcCounterListInfo, sources).map_err(TraceError::at(COUNTERS))?;
-            let events = set_information(handle, TracePmcEventListInfo, &event(THREAD, SWITCH));
+            let events = set_information(handle, TracePmcEventListInfo, &[event(THREAD, SWITCH)]);
             events.map_err(TraceError::at("TraceSetInformation(TracePmcEventListInfo)"))?;
         }
-        Carrier::Samples { with_stacks, .. } => {
+        Carrier::Samples { with_stacks, off_cpu, .. } => {
             if with_stacks {
-                let stacks = set_information(handle, TraceStackTracingInfo, &event(PERF_INFO, SAMPLE));
-                stacks.map_err(TraceError::at("TraceSetInformation(TraceStackTracingInfo)"))?;
+                let events = [event(PERF_INFO, SAMPLE), event(THREAD, SWITCH)];
+                walk_stacks(handle, events.get(..if off_cpu { 2 } else { 1 }).unwrap_or_default())?;
             }
             set_information(EVERY_SESSION, TraceProfileSourceConfigInfo, sources).map_err(TraceError::at(SAMPLED))?;
             let masks = [flags, COUNTER_SAMPLES, 0, 0, 0, 0, 0, 0];
@@ -315,10 +319,24 @@ impl SwitchSession for Session {
     }
 }
 
+/// Returns the name of a classic event.
+fn event(class: Guid, opcode: u8) -> CLASSIC_EVENT_ID {
+    CLASSIC_EVENT_ID { EventGuid: GUID::from_u128(class), Type: opcode, ..CLASSIC_EVENT_ID::default() }
+}
+
+/// Makes Windows walk the stacks of these events, in place of those before.
+fn walk_stacks(session: CONTROLTRACE_HANDLE, events: &[CLASSIC_EVENT_ID]) -> Result<(), TraceError> {
+    let set = set_information(session, TraceStackTracingInfo, events);
+    set.map_err(TraceError::at("TraceSetInformation(TraceStackTracingInfo)"))
+}
+
 /// Starts a session.
 pub fn start(plan: &TracePlan, sink: TraceSink) -> Result<Box<dyn TraceSession>, TraceError> {
     let name = wide(&format!("halprof-{}", std::process::id()));
     let controller = Controller::start(&name, || Properties::of(plan)).map_err(TraceError::at("StartTrace"))?;
+    if plan.off_cpu {
+        walk_stacks(controller.handle, &[event(THREAD, SWITCH)])?;
+    }
     let consumer = match plan.file {
         Some(_) => None,
         None => Some(Consumer::start(name, sink).map_err(TraceError::at("OpenTrace"))?),

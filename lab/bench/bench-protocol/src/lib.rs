@@ -35,7 +35,7 @@ pub use threads::{
     CounterOwner, HardwareCounters, ThreadAnswer, ThreadCall, ThreadCommand, ThreadData, ThreadLedger, thread_memory,
 };
 pub use trace_script::{
-    Disorder, HalScript, ProcessLedger, Refusal, SampleLedger, SwitchLedger, SystemEvent, TRACE_SCRIPT, TraceReport,
-    TraceScript, UserParts,
+    Disorder, HalScript, LockScript, ProcessLedger, Refusal, SampleLedger, SwitchLedger, SystemEvent, TRACE_SCRIPT,
+    TraceReport, TraceScript, UserParts, WaitLedger,
 };
 pub use tracing::{ProviderId, RegisteredProvider, SiteStack, WrittenEvent};

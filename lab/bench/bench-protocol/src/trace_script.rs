@@ -145,6 +145,20 @@ pub struct HalScript {
     pub killed_at: u32,
     /// File to which the stand-in writes a [`SwitchLedger`] when a session of switches or samples is stopped.
     pub ledger: Option<PathBuf>,
+    /// Threads that share a lock, besides those of the machine.
+    pub lock: Option<LockScript>,
+}
+
+/// Threads of a process that run one after the other, because each needs a lock: the one that leaves it makes the next
+/// one ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockScript {
+    /// Process ID.
+    pub process: u32,
+    /// IDs of the threads.
+    pub threads: Vec<u32>,
+    /// Frames in user mode of a thread that waits for the lock, from the innermost.
+    pub frames: Vec<u64>,
 }
 
 impl Default for HalScript {
@@ -175,6 +189,7 @@ impl Default for HalScript {
             sessions: None,
             killed_at: 0,
             ledger: None,
+            lock: None,
         }
     }
 }
@@ -190,6 +205,25 @@ pub struct SwitchLedger {
     pub switches: u64,
     /// The samples that Windows wrote, by process, source and address.
     pub samples: Vec<SampleLedger>,
+    /// The times in which threads did not run and that have ended, if the session has switches with stacks.
+    pub waits: Vec<WaitLedger>,
+}
+
+/// Times of a thread in a [`SwitchLedger`], in units of the performance counter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitLedger {
+    /// Process ID.
+    pub process: u32,
+    /// Thread ID.
+    pub thread: u32,
+    /// How long it waited until it was made ready, or until it ran if no event tells when it was made ready.
+    pub waited: u64,
+    /// How long it was ready.
+    pub ready: u64,
+    /// Number of times that it ran on.
+    pub switches: u64,
+    /// The threads that made it ready.
+    pub wakers: Vec<u32>,
 }
 
 /// Samples of a [`SwitchLedger`].

@@ -160,7 +160,10 @@ impl Machine {
             let has_switches = self.sessions.get(handle).is_some_and(|session| session.enable_flags & SWITCHES != 0);
             let switches = self.sources().of_switches(handle).filter(|_| has_switches).map(<[u32]>::to_vec);
             let samples = self.sources().of_samples(handle);
-            let Some(running) = self.running.get(&handle).filter(|_| switches.is_some() || samples.is_some()) else {
+            let has_waits = has_switches && self.sources().walks_switches(handle);
+            let Some(running) =
+                self.running.get(&handle).filter(|_| switches.is_some() || samples.is_some() || has_waits)
+            else {
                 continue;
             };
             let (time, now) = (counter(), running.now());
@@ -169,10 +172,11 @@ impl Machine {
                 if script.processors == 0 {
                     script.processors = processors();
                 }
-                match samples {
+                let model = match samples {
                     Some((sources, with_stacks)) => SwitchModel::sampling(&script, sources, with_stacks, time),
                     None => SwitchModel::new(&script, &switches.unwrap_or_default(), time),
-                }
+                };
+                if has_waits { model.with_waits() } else { model }
             });
             let mut delivery = lock(&running.delivery);
             for event in model.run_until(time, &threads()) {

@@ -77,6 +77,8 @@ pub struct ProfileSources {
     /// Sessions that have samples, and those whose samples have stacks.
     with_samples: Vec<u64>,
     with_stacks: Vec<u64>,
+    /// Sessions whose switches have stacks.
+    with_switch_stacks: Vec<u64>,
     asked: u32,
     /// The sources that were added.
     added: Vec<(u32, String)>,
@@ -203,7 +205,6 @@ impl ProfileSources {
                 Ok(())
             }
             EVENTS => {
-                let is_switch = |id: &[u8]| id.get(..16) == Some(&THREAD[..]) && id.get(16) == Some(&36);
                 if given.is_empty()
                     || !given.len().is_multiple_of(EVENT_BYTES)
                     || given.len() / EVENT_BYTES > MAX_EVENTS
@@ -216,12 +217,18 @@ impl ProfileSources {
                 Ok(())
             }
             STACKS => {
-                let is_sample = |id: &[u8]| id.get(..16) == Some(&PERF_INFO[..]) && id.get(16) == Some(&47);
                 if given.chunks(EVENT_BYTES).any(|id| id.len() != EVENT_BYTES) {
                     return Err(INVALID_PARAMETER);
                 }
-                if given.chunks(EVENT_BYTES).any(is_sample) {
-                    self.with_stacks.push(session);
+                // A list replaces the one before.
+                for (sessions, has_stacks) in [
+                    (&mut self.with_stacks, given.chunks(EVENT_BYTES).any(is_sample)),
+                    (&mut self.with_switch_stacks, given.chunks(EVENT_BYTES).any(is_switch)),
+                ] {
+                    sessions.retain(|other| *other != session);
+                    if has_stacks {
+                        sessions.push(session);
+                    }
                 }
                 Ok(())
             }
@@ -273,6 +280,12 @@ impl ProfileSources {
         self.with_samples.contains(&session).then(|| (sampled(), self.with_stacks.contains(&session)))
     }
 
+    /// Returns whether a session's switches have stacks.
+    #[must_use]
+    pub fn walks_switches(&self, session: u64) -> bool {
+        self.with_switch_stacks.contains(&session)
+    }
+
     /// Returns the sources that a session's switches carry.
     #[must_use]
     pub fn of_switches(&self, session: u64) -> Option<&[u32]> {
@@ -282,10 +295,22 @@ impl ProfileSources {
     /// Forgets a session that was stopped.
     pub fn forget(&mut self, session: u64) {
         self.counters.remove(&session);
-        for sessions in [&mut self.on_switches, &mut self.with_samples, &mut self.with_stacks] {
+        for sessions in
+            [&mut self.on_switches, &mut self.with_samples, &mut self.with_stacks, &mut self.with_switch_stacks]
+        {
             sessions.retain(|other| *other != session);
         }
     }
+}
+
+/// Returns whether the name of an event is that of a context switch.
+fn is_switch(id: &[u8]) -> bool {
+    id.get(..16) == Some(&THREAD[..]) && id.get(16) == Some(&36)
+}
+
+/// Returns whether the name of an event is that of a sample.
+fn is_sample(id: &[u8]) -> bool {
+    id.get(..16) == Some(&PERF_INFO[..]) && id.get(16) == Some(&47)
 }
 
 /// Returns a list of PROFILE_SOURCE_INFO.

@@ -2,7 +2,9 @@
 
 use crate::counter_samples::{CounterSamples, Slice};
 use crate::delivery::DeliveredEvent;
+use crate::live_thread::LiveThread;
 use crate::system_events::{PROCESS, THREAD, classic, words};
+use crate::waits::{Left, Waits};
 use bench_protocol::{HalScript, ProcessLedger, Random, SwitchLedger};
 use std::collections::BTreeMap;
 
@@ -17,19 +19,6 @@ const SLICE: [u64; 2] = [500, 12_000];
 
 /// The program that executes known work.
 const CLIENT: &str = "client.exe";
-
-/// A thread of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LiveThread {
-    /// Process ID.
-    pub process: u32,
-    /// Thread ID.
-    pub thread: u32,
-    /// The process that started its process.
-    pub parent: u32,
-    /// File name of the program.
-    pub name: String,
-}
 
 /// A CPU.
 #[derive(Debug, Clone)]
@@ -55,6 +44,8 @@ pub struct SwitchModel {
     switches: u64,
     /// What is sampled instead of counted at switches.
     sampled: Option<CounterSamples>,
+    /// The times in which threads do not run, if switches have stacks.
+    waits: Option<Waits>,
 }
 
 impl SwitchModel {
@@ -73,6 +64,7 @@ impl SwitchModel {
             ledger: BTreeMap::new(),
             switches: 0,
             sampled: None,
+            waits: None,
         }
     }
 
@@ -81,6 +73,13 @@ impl SwitchModel {
     pub fn sampling(script: &HalScript, sources: Vec<(u32, u32)>, with_stacks: bool, time: u64) -> Self {
         let numbers: Vec<u32> = sources.iter().map(|(source, _)| *source).collect();
         Self { sampled: Some(CounterSamples::new(sources, with_stacks)), ..Self::new(script, &numbers, time) }
+    }
+
+    /// Makes the switches events with stacks, besides those for threads that become ready.
+    #[must_use]
+    pub fn with_waits(mut self) -> Self {
+        self.waits = Some(Waits::new(self.script.lock.clone()));
+        self
     }
 
     /// Returns the source whose interval another program has changed, and the new one.
@@ -94,21 +93,26 @@ impl SwitchModel {
     pub fn ledger(&self) -> SwitchLedger {
         let processes = self.ledger.values().cloned().collect();
         let samples = self.sampled.as_ref().map(CounterSamples::ledger).unwrap_or_default();
-        SwitchLedger { sources: self.sources.clone(), processes, switches: self.switches, samples }
+        let waits = self.waits.as_ref().map(Waits::ledger).unwrap_or_default();
+        SwitchLedger { sources: self.sources.clone(), processes, switches: self.switches, samples, waits }
     }
 
     /// Lets the CPUs run until a time, from which on the machine has these threads. Returns the events of that time.
     pub fn run_until(&mut self, time: u64, threads: &[LiveThread]) -> Vec<DeliveredEvent> {
         let mut events = Vec::new();
-        for number in 0..self.cpus.len() {
-            while let Some(cpu) = self.cpus.get(number).filter(|cpu| cpu.until < time) {
-                let at = cpu.until;
-                events.extend(self.switch(number, at));
-            }
+        while let Some((number, at)) = self.next_switch().filter(|(_, at)| *at < time) {
+            events.extend(self.switch(number, at));
         }
-        events.extend(self.change_threads(time, threads));
+        let locking = self.waits.as_ref().map(|waits| waits.threads(threads)).unwrap_or_default();
+        events.extend(self.change_threads(time, &[threads, &locking].concat()));
         events.sort_by_key(|event| event.time);
         events
+    }
+
+    /// Returns the CPU that switches next, and when.
+    fn next_switch(&self) -> Option<(usize, u64)> {
+        let each = self.cpus.iter().enumerate().map(|(number, cpu)| (number, cpu.until));
+        each.min_by_key(|(_, until)| *until)
     }
 
     /// Lets the client execute known work on the first CPU at a time. Returns the events of that time.
@@ -163,7 +167,9 @@ impl SwitchModel {
     fn switch_to(&mut self, number: usize, time: u64, wanted: Option<(u32, u32)>) -> Vec<DeliveredEvent> {
         let others: Vec<u32> = self.cpus.iter().map(|cpu| cpu.running.1).collect();
         let ready: Vec<(u32, u32)> = self.threads.iter().map(|one| (one.process, one.thread)).collect();
-        let ready: Vec<_> = ready.into_iter().filter(|(_, thread)| !others.contains(thread)).collect();
+        let can_run = |thread| self.waits.as_ref().is_none_or(|waits| waits.can_run(thread));
+        let ready: Vec<_> =
+            ready.into_iter().filter(|(_, thread)| !others.contains(thread) && can_run(*thread)).collect();
         let Some(cpu) = self.cpus.get_mut(number) else { return Vec::new() };
         let index = u32::try_from(number).unwrap_or_default();
         let (process, old) = cpu.running;
@@ -202,10 +208,15 @@ impl SwitchModel {
         cpu.until = time + SLICE[0] + self.random.up_to(SLICE[1] - SLICE[0]);
         cpu.switches += 1;
         self.switches += 1;
-        if self.sampled.is_some() {
+        let new = cpu.running.1;
+        if let Some(waits) = &mut self.waits {
+            let (left, until) = (Left { processor: index, thread: old, time }, self.script.version);
+            let is_gone = old != 0 && !self.threads.iter().any(|one| one.thread == old);
+            samples.extend(waits.switch(left, is_gone, cpu.running, until, &mut self.random));
+        }
+        if self.sampled.is_some() || self.waits.is_some() {
             return samples;
         }
-        let new = cpu.running.1;
         let mut counters = if has_counters { cpu.counters.clone() } else { Vec::new() };
         let is_later = cpu.switches > self.script.withheld + 1;
         if is_later && self.random.percent(self.script.bare) {
