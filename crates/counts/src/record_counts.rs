@@ -45,7 +45,7 @@ impl RecordCounts {
                     PauseKind::Reconnected => self.reconnections += 1,
                     PauseKind::Slept => {}
                 },
-                Err(_) => {}
+                Ok(Record::OffCpu(_)) | Err(_) => {}
             }
         }
     }

@@ -33,9 +33,9 @@ pub use layout::{
 };
 pub use read_by::ReadBy;
 pub use record::{
-    AnySample, BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, PauseKind,
-    PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind,
-    StopRecord, Zero, is_kernel_address,
+    AnySample, BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, OffCpuKind,
+    OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError,
+    RecordKind, SampleRecord, StopKind, StopRecord, Zero, is_kernel_address,
 };
 pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;

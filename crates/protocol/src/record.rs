@@ -11,14 +11,15 @@
 //! | 1 lost | `count` | | | | | |
 //! | 3 resumed, 4 slept, 10 reconnected | `duration` | | | | | |
 //! | 2 throttled, 8 silenced, 9 disconnected | | | | | | |
+//! | 11 off the CPU | `ip` | `process` | `thread` | `waker` | `state`, and at 39 `reason` | `duration` |
 //!
 //! All have `time` at 0, `processor` at 24, `event` at 28 and `kind` at 36. Fields that a kind does not have are zero.
 
 mod layout;
 
 pub use layout::{
-    BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, PauseKind, PauseRecord,
-    PreciseKind, PreciseSample, Prediction, StopKind, StopRecord, Zero,
+    BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, OffCpuKind, OffCpuRecord,
+    OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, StopKind, StopRecord, Zero,
 };
 
 use thiserror::Error;
@@ -50,11 +51,13 @@ pub enum RecordKind {
     Disconnected = 9,
     /// A [`PauseRecord`]: the entry is the HAL's again.
     Reconnected = 10,
+    /// An [`OffCpuRecord`]: only in recordings.
+    OffCpu = 11,
 }
 
 impl RecordKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Sample,
         Self::Lost,
         Self::Throttled,
@@ -66,9 +69,10 @@ impl RecordKind {
         Self::Silenced,
         Self::Disconnected,
         Self::Reconnected,
+        Self::OffCpu,
     ];
 
-    /// Returns whether the record counts as a sample of its event; other kinds report on the sampling itself.
+    /// Returns whether the record is a sample of an event that the processor counts.
     #[must_use]
     pub const fn is_sample(self) -> bool {
         matches!(self, Self::Sample | Self::Precise | Self::PreciseNext | Self::Branch)
@@ -140,6 +144,7 @@ impl SampleRecord {
             RecordKind::Lost => self.read().map(Record::Lost),
             RecordKind::Throttled | RecordKind::Silenced | RecordKind::Disconnected => self.read().map(Record::Stop),
             RecordKind::Resumed | RecordKind::Slept | RecordKind::Reconnected => self.read().map(Record::Pause),
+            RecordKind::OffCpu => self.read().map(Record::OffCpu),
         };
         record.ok_or(RecordError::Damaged(kind))
     }
@@ -164,6 +169,8 @@ pub enum Record {
     Stop(StopRecord),
     /// Sampling goes on after a pause.
     Pause(PauseRecord),
+    /// A thread did not run.
+    OffCpu(OffCpuRecord),
 }
 
 /// Why bytes are not a record.
@@ -221,6 +228,11 @@ impl Record {
                 let BranchRecord { time, from, process, thread, processor, event, mode, .. } = branch;
                 Some(AnySample { time, ip: from, events: 1, process, thread, processor, event, mode })
             }
+            Self::OffCpu(record) => {
+                let OffCpuRecord { time, ip, process, thread, processor, event, duration, .. } = record;
+                let mode = if ip == 0 || is_kernel_address(ip) { Mode::Kernel } else { Mode::User };
+                Some(AnySample { time, ip, events: duration, process, thread, processor, event, mode })
+            }
             Self::Lost(_) | Self::Stop(_) | Self::Pause(_) => None,
         }
     }
@@ -240,6 +252,7 @@ impl Record {
             Self::Pause(PauseRecord { kind: PauseKind::Resumed, .. }) => RecordKind::Resumed,
             Self::Pause(PauseRecord { kind: PauseKind::Slept, .. }) => RecordKind::Slept,
             Self::Pause(PauseRecord { kind: PauseKind::Reconnected, .. }) => RecordKind::Reconnected,
+            Self::OffCpu(_) => RecordKind::OffCpu,
         }
     }
 
@@ -271,6 +284,7 @@ impl From<Record> for SampleRecord {
             Record::Lost(lost) => lost.into(),
             Record::Stop(stop) => stop.into(),
             Record::Pause(pause) => pause.into(),
+            Record::OffCpu(record) => record.into(),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use protocol::{
-    ALL_EVENTS, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
-    PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind, StopRecord,
+    ALL_EVENTS, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, OffCpuKind, OffCpuRecord,
+    OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind,
+    SampleRecord, StopKind, StopRecord, is_kernel_address,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -79,6 +80,19 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
         RecordKind::Slept => Record::Pause(PauseRecord::new(PauseKind::Slept, time, processor, first)),
         RecordKind::Disconnected => Record::Stop(StopRecord::new(StopKind::Disconnected, time, processor)),
         RecordKind::Reconnected => Record::Pause(PauseRecord::new(PauseKind::Reconnected, time, processor, first)),
+        RecordKind::OffCpu => Record::OffCpu(OffCpuRecord {
+            time,
+            ip: first,
+            process,
+            thread,
+            processor,
+            event: source,
+            waker: interval,
+            kind: OffCpuKind::OffCpu,
+            state: OffCpuState::WaitingOrReady,
+            reason: 0,
+            duration: last,
+        }),
     }
 }
 
@@ -90,7 +104,7 @@ fn every_kind_has_the_bytes_that_it_had_before_kinds_had_types() {
     let words = [0x1112_1314_1516_1718_u64, 0x2122_2324_2526_2728, 0x8182_8384_8586_8788];
     let numbers = [0x3132_3334, 0x4142_4344, 0x5152_5354, 0x6162_6364, 0x7172_7375];
     for kind in RecordKind::ALL {
-        let is_sample = kind.is_sample();
+        let is_sample = kind.is_sample() || kind == RecordKind::OffCpu;
         let mut bytes = Vec::new();
         let branch = kind == RecordKind::Branch;
         let has_value = is_sample || kind == RecordKind::Lost || PAUSES.contains(&kind);
@@ -113,7 +127,7 @@ fn numbers_and_kinds_are_one_to_one() {
     for (number, kind) in (0_u16..).zip(RecordKind::ALL) {
         assert_eq!((kind as u16, RecordKind::from_number(number)), (number, Some(kind)));
     }
-    assert_eq!(RecordKind::from_number(11), None);
+    assert_eq!(RecordKind::from_number(12), None);
 }
 
 /// Bytes that a kind does not allow: unknown modes, predictions and bits in unused bytes.
@@ -123,6 +137,7 @@ fn a_byte_that_a_kind_does_not_allow_is_an_error() {
         let record = SampleRecord::from(of_kind(kind, [1, 2, 3], [4, 5, 6, 8, 10]));
         let is_free = |offset: usize| match kind {
             RecordKind::Sample | RecordKind::Precise | RecordKind::PreciseNext => !(38..40).contains(&offset),
+            RecordKind::OffCpu => offset != 38, // the state
             RecordKind::Branch => !(32..36).contains(&offset) && !(38..40).contains(&offset),
             kind if kind == RecordKind::Lost || PAUSES.contains(&kind) => offset < 16 || (24..32).contains(&offset),
             _ => offset < 8 || (24..32).contains(&offset),
@@ -145,23 +160,29 @@ fn errors_say_what_is_wrong() {
     let mut record = SampleRecord::from(LostRecord::new(1, 2, 3, 4));
     record.as_mut_bytes()[47] = 1;
     assert_eq!(record.parse().unwrap_err().to_string(), "a field of a record of kind Lost has an invalid value");
-    record.as_mut_bytes()[KIND] = 11;
-    assert_eq!(record.parse().unwrap_err().to_string(), "record kind 11 is unknown");
+    record.as_mut_bytes()[KIND] = 12;
+    assert_eq!(record.parse().unwrap_err().to_string(), "record kind 12 is unknown");
 }
 
 /// Checks the fields that all kinds have, and those that all samples have, against the numbers of [`of_kind`].
 fn check_views(kind: RecordKind, record: &Record, words: [u64; 3], numbers: [u32; 5]) -> Result<(), TestCaseError> {
     let [process, thread, processor, source, interval] = numbers;
     prop_assert_eq!((record.kind(), record.time(), record.processor()), (kind, words[0], processor));
-    let has_source = kind.is_sample() || kind == RecordKind::Lost;
+    let is_sample = kind.is_sample() || kind == RecordKind::OffCpu;
+    let has_source = is_sample || kind == RecordKind::Lost;
     prop_assert_eq!(record.event(), if has_source { source } else { ALL_EVENTS });
-    prop_assert_eq!(record.sample().is_some(), kind.is_sample());
+    prop_assert_eq!(record.sample().is_some(), is_sample);
     if let Some(sample) = record.sample() {
         prop_assert_eq!((sample.time, sample.ip), (words[0], words[1]));
         prop_assert_eq!((sample.process, sample.thread), (process, thread));
         prop_assert_eq!((sample.processor, sample.event), (processor, source));
-        prop_assert_eq!(sample.mode, mode(interval));
-        prop_assert_eq!(sample.events, if kind == RecordKind::Branch { 1 } else { interval.into() });
+        let by_address = if words[1] == 0 || is_kernel_address(words[1]) { Mode::Kernel } else { Mode::User };
+        let (mode, events) = match kind {
+            RecordKind::OffCpu => (by_address, words[2]),
+            RecordKind::Branch => (mode(interval), 1),
+            _ => (mode(interval), interval.into()),
+        };
+        prop_assert_eq!((sample.mode, sample.events), (mode, events));
     }
     Ok(())
 }
@@ -182,7 +203,7 @@ proptest! {
     /// Bytes 32 to 39 have few valid values, so that half of the blocks have a kind.
     #[test]
     fn arbitrary_bytes_are_a_record_that_gives_the_same_bytes_or_an_error(
-        words in any::<[u64; 6]>(), kind in prop_oneof![any::<u16>(), 0_u16..10], mode in 0_u16..4, is_sparse in any::<bool>()
+        words in any::<[u64; 6]>(), kind in prop_oneof![any::<u16>(), 0_u16..12], mode in 0_u16..4, is_sparse in any::<bool>()
     ) {
         let mut bytes = words.as_bytes().to_vec();
         bytes[36..38].copy_from_slice(&kind.to_le_bytes());

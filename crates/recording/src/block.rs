@@ -1,6 +1,6 @@
 //! Contents of the blocks.
 
-use protocol::SampleRecord;
+use protocol::{SampleRecord, modes};
 use serde::{Deserialize, Serialize};
 
 use crate::stack::StackId;
@@ -159,6 +159,27 @@ pub struct RecordedEvent {
     pub core_type: u32,
 }
 
+impl RecordedEvent {
+    /// The event of the times in which threads did not run, in nanoseconds, by the name that perf gave it.
+    pub const OFF_CPU: &str = "offcpu-time";
+
+    /// [`source`](Self::source) of that event. It is none of the HAL, and no raw event.
+    pub const OFF_CPU_SOURCE: u64 = 0x7FFF_FFFE;
+
+    /// Returns the event of the times in which threads did not run.
+    #[must_use]
+    pub fn off_cpu() -> Self {
+        let (source, name) = (Self::OFF_CPU_SOURCE, Self::OFF_CPU.to_owned());
+        Self { source, name, modes: modes::BOTH, interval: 1, frequency: 0, core_type: 0 }
+    }
+
+    /// Returns whether it is the event of the times in which threads did not run.
+    #[must_use]
+    pub const fn is_off_cpu(&self) -> bool {
+        self.source == Self::OFF_CPU_SOURCE
+    }
+}
+
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }
@@ -256,6 +277,27 @@ pub struct Summary {
     /// What was kept of a recording with a limit; `None` if nothing was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
+    /// What is missing of the times in which threads did not run; `None` if those were not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_cpu: Option<OffCpuSummary>,
+}
+
+/// What is missing of the times in which threads did not run: of the chosen threads, and losses of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OffCpuSummary {
+    /// Number of times that a CPU switched from another thread than it had switched to: switches between were lost.
+    pub lost: u64,
+    /// Number of switches that came after later ones were followed.
+    pub late: u64,
+    /// Number of threads that did not run at the end, and have no stack for that reason.
+    pub open: u64,
+    /// How long those had not run, in nanoseconds.
+    pub open_time: u64,
+    /// Number of threads that ran on after a time that had begun before the recording.
+    pub begun_before: u64,
+    /// Number of times without a stack.
+    pub without_stack: u64,
 }
 
 impl Summary {

@@ -119,8 +119,8 @@ mod tree;
 mod writer;
 
 pub use block::{
-    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Kept, Method, Methods, Module, Process,
-    RecordedEvent, RecordedSession, RecordedTasks, Summary,
+    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Kept, Method, Methods, Module, OffCpuSummary,
+    Process, RecordedEvent, RecordedSession, RecordedTasks, Summary,
 };
 pub use columns::SampleColumns;
 pub use encoded::{EncodedBlock, EncodedSamples, EncodedStacks, SamplesPosition};

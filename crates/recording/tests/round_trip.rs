@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use protocol::{RecordKind, SampleRecord};
 use recording::{
     Block, BlockError, CallStack, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, Kept, MAX_SAMPLES,
-    Module, Process, ReadError, Reader, RecordedEvent, RecordedSession, RecordedTasks, SampleStack, StackEnd,
-    StackTree, Summary, WriteError, Writer,
+    Module, OffCpuSummary, Process, ReadError, Reader, RecordedEvent, RecordedSession, RecordedTasks, SampleStack,
+    StackEnd, StackTree, Summary, WriteError, Writer,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -139,6 +139,7 @@ fn any_recording() -> impl Strategy<Value = Vec<Block>> {
             interrupted_by_user,
             exit_code,
             kept,
+            off_cpu: kept.map(|kept| OffCpuSummary { open: kept.removed, ..OffCpuSummary::default() }),
         },
     );
     (any_session(), vec(middle, 0..8), summary).prop_map(|(session, middle, summary)| {

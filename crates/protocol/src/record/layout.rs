@@ -90,6 +90,22 @@ numbers! {
         /// The entry of the local vector table was not the HAL's.
         Reconnected = RecordKind::Reconnected as u16,
     }
+
+    /// Kind of an [`OffCpuRecord`].
+    OffCpuKind: u16 {
+        /// The only one.
+        OffCpu = RecordKind::OffCpu as u16,
+    }
+
+    /// Why a thread did not run.
+    OffCpuState: u8 {
+        /// It waited until it was made ready. A record in the state [`Ready`](Self::Ready) follows.
+        Waiting = 1,
+        /// It waited, and ran. When it was made ready is unknown.
+        WaitingOrReady = 2,
+        /// It could run, and another thread did. Then it ran.
+        Ready = 3,
+    }
 }
 
 macro_rules! layout {
@@ -251,6 +267,32 @@ layout! {
         kind: PauseKind,
         /// Unused.
         reserved3: [Zero; 10],
+    }
+
+    /// A thread did not run: a record in a recording, from context switches. The driver writes none.
+    OffCpuRecord {
+        /// When the state ended, in units of the clock.
+        time: u64,
+        /// Where the thread ran on: the innermost frame of its stack; 0 if that is unknown.
+        ip: u64,
+        /// Its process, or [`UNKNOWN`](crate::UNKNOWN).
+        process: u32,
+        /// The thread.
+        thread: u32,
+        /// The processor on which it ran on; of a thread that waited and was made ready, the one that it left.
+        processor: u32,
+        /// Index of the event among those of the recording.
+        event: u32,
+        /// The thread that made it ready; 0 if none did, or it is unknown.
+        waker: u32,
+        /// Kind.
+        kind: OffCpuKind,
+        /// Why it did not run.
+        state: OffCpuState,
+        /// What it waited for: a number of KWAIT_REASON.
+        reason: u8,
+        /// How long it was in the state, in nanoseconds.
+        duration: u64,
     }
 }
 

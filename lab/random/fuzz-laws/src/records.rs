@@ -5,7 +5,8 @@ use debug_store::pebs::{Format, Part};
 use protocol::{RecordError, RecordKind, SampleRecord};
 use zerocopy::FromBytes;
 
-/// A record that is parsed becomes the same bytes again, keeps its kind, and is a sample exactly if its kind is. One
+/// A record that is parsed becomes the same bytes again, keeps its kind, and is a sample exactly if its kind is, or
+/// a thread did not run. One
 /// that is not parsed has an unknown kind or is damaged.
 pub fn sample_records(bytes: &[u8]) {
     for chunk in bytes.chunks_exact(size_of::<SampleRecord>()) {
@@ -14,7 +15,8 @@ pub fn sample_records(bytes: &[u8]) {
             Ok(parsed) => {
                 assert_eq!(SampleRecord::from(parsed), record);
                 assert_eq!(Some(parsed.kind()), record.kind());
-                assert_eq!(parsed.sample().is_some(), parsed.kind().is_sample());
+                let is_sample = parsed.kind().is_sample() || parsed.kind() == RecordKind::OffCpu;
+                assert_eq!(parsed.sample().is_some(), is_sample);
                 assert_eq!(parsed.time(), record.time());
             }
             Err(RecordError::UnknownKind(kind)) => {
