@@ -48,7 +48,7 @@ pub use control_area::ControlAreaArgs;
 pub use diff::{DiffArgs, DiffColumn, FailAbove, Work};
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
-pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, ScriptArgs};
+pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, SchedArgs, ScriptArgs};
 pub use record::RecordArgs;
 pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
@@ -174,6 +174,9 @@ pub enum Verb {
     /// Print the samples of a recording as `perf script` does
     #[command(after_help = export::SCRIPT_HELP)]
     Script(ScriptArgs),
+    /// Show how long threads ran, waited and were ready, as `perf sched latency` does
+    #[command(after_help = export::SCHED_HELP)]
+    Sched(SchedArgs),
     /// Draw a recording as a flame graph
     #[command(after_help = export::FLAMEGRAPH_HELP)]
     Flamegraph(FlamegraphArgs),

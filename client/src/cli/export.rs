@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use thiserror::Error as ThisError;
 
-use super::RecordingArgs;
+use super::{Json, RecordingArgs};
 use crate::cli::number;
 use user_error::UserError;
 use user_error::exit::Exit;
@@ -176,6 +176,34 @@ pub struct FlamegraphArgs {
     /// Write the SVG to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+}
+
+/// Text after the options in `sched --help`.
+pub const SCHED_HELP: &str = "\
+Shows for each thread how long it ran, waited, and was ready while others ran,
+between the first and the last time that it ran on, from a recording with
+--off-cpu. \"Switches\" is how often it ran on, \"Moved\" how often on another CPU
+than before. \"Longest\" is the longest wait, and \"For\" what it waited for, by the
+names of Windows: WrAlertByThreadId are locks of user mode, UserRequest handles,
+WrDelayExecution is Sleep. Where Windows does not tell when a thread was made
+ready, that time is in \"Wait\". Sorted by the time of the waits.
+
+EXAMPLES
+  .\\client record --off-cpu -p app.exe --duration 10s
+  .\\client sched
+  .\\client flamegraph -e offcpu-time -o waits.svg
+";
+
+/// Arguments of `sched`.
+#[derive(Debug, Args)]
+pub struct SchedArgs {
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// Maximum number of threads
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub top: usize,
+    #[command(flatten)]
+    pub format: Json,
 }
 
 /// Arguments of `script`.

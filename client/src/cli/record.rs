@@ -96,6 +96,15 @@ CALL STACKS
   --etl writes the call stacks to a file for Windows Performance Analyzer, beside
   the processes, threads and images; FILE then has samples without call stacks.
 
+OFF THE CPU
+  With --off-cpu, each time in which a thread did not run is a sample of the event
+  offcpu-time, in nanoseconds: where it ran on (-g), whether it waited or another
+  thread ran in its place, what it waited for, and which thread made it ready.
+  `.\\client report` shows the event beside the others, `.\\client flamegraph -e
+  offcpu-time` where threads wait, and `.\\client sched` each thread. With -p only
+  of those processes; of the whole machine it costs much: each context switch is
+  an event of Windows with a stack. A wait that has not ended has no stack.
+
 WITHOUT THE DRIVER
   If the driver is not installed, or with --backend hal, Windows' own HAL samples
   one to four events on all CPUs at fixed intervals, with stacks: no :u, :k, :p,
@@ -112,6 +121,7 @@ EXAMPLES
   .\\client record -g -- app.exe
   .\\client record -F 4k -C 0-3 -o app.rec -- app.exe
   .\\client record -p app.exe,4711 -g
+  .\\client record -p app.exe --off-cpu
   .\\client record -a --duration 10s
   .\\client record -a --keep-last 60s
 ";
@@ -165,12 +175,16 @@ pub struct StackArgs {
     /// Let Windows write the call stacks to FILE, for Windows Performance Analyzer, and not to the recording
     #[arg(long, value_name = "FILE", conflicts_with_all = ["both", "call_graph"], value_parser = file)]
     pub etl: Option<PathBuf>,
+    /// Record when threads did not run, and why, as the event offcpu-time
+    #[arg(long, conflicts_with = "etl")]
+    pub off_cpu: bool,
 }
 
 impl StackArgs {
     /// Returns which callers are recorded, if any are.
     pub fn graph(&self) -> Option<CallGraph> {
-        let mode = self.call_graph.or((self.both || self.etl.is_some()).then_some(CallGraphMode::Both))?;
+        let mode =
+            self.call_graph.or((self.both || self.off_cpu || self.etl.is_some()).then_some(CallGraphMode::Both))?;
         Some(match mode {
             CallGraphMode::Kernel => CallGraph::Kernel,
             CallGraphMode::User => CallGraph::User,

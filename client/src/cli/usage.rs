@@ -329,7 +329,7 @@ mod tests {
             ("report --sort modul", "module   (.\\client report --help lists all options)"),
             ("agent chek --config x", ".\\client agent check   (.\\client agent --help lists all verbs)"),
             ("agent check --confg x", "--config   (.\\client agent check --help lists all options)"),
-            ("sched stat", "Windows Performance Recorder"),
+            ("lock stat", "Windows Performance Recorder"),
             ("top --batc", "--batch   (.\\client top --help lists all options)"),
         ] {
             let found = report(line).unwrap();

@@ -5,13 +5,17 @@ use std::ops::Add;
 
 use pmu::Source;
 use protocol::BRANCHES;
+use recording::RecordedEvent;
 
 use crate::reading::aggregate::{ConditionSummary, SourceAggregate, StackSummary};
 use crate::reading::losses::ProcessorLoss;
 use crate::reading::recorders::{RecorderFields, RecorderName};
 use counts::disturbance::Disturbance;
 use counts::share::{self, percent};
-use terminal::format::{counted, grouped, properties};
+use terminal::format::{counted, grouped, properties, real};
+
+/// Units of the times in which threads do not run.
+const NANOSECONDS_PER_SECOND: f64 = 1e9;
 
 /// Maximum number of processors listed with their losses.
 const MAX_PROCESSORS: usize = 4;
@@ -19,6 +23,7 @@ const MAX_PROCESSORS: usize = 4;
 /// Formats how a source was sampled, the number of its samples, and its losses. If the options narrow the selection,
 /// also how much they select.
 pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
+    let is_off_cpu = source.id == Source(RecordedEvent::OFF_CPU_SOURCE).number();
     let events: Vec<String> = source
         .events
         .iter()
@@ -26,12 +31,18 @@ pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
             let interval = grouped(event.interval.into());
             match event.frequency {
                 _ if source.id == Source(BRANCHES).number() => format!("{}, a record of each", event.label),
+                _ if is_off_cpu => format!("{}, each time in which a thread did not run", event.label),
                 0 => format!("{}, a sample every {interval} events", event.label),
                 frequency => format!("{}, about {} samples a second", event.label, grouped(frequency.into())),
             }
         })
         .collect();
-    let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
+    let sum = if is_off_cpu {
+        format!("together {:.3} s", real(source.sampled_events) / NANOSECONDS_PER_SECOND)
+    } else {
+        format!("standing for {} events", grouped(source.sampled_events))
+    };
+    let samples = format!("{}, {sum}", grouped(source.samples));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     let filtered = (source.filtered > 0).then(|| counted(source.filtered, "sample"));
     lines.extend(filtered.map(|samples| ("Filtered", format!("{samples} of other processes and threads"))));

@@ -28,6 +28,8 @@ pub enum Input {
     Event(Box<SampleEvent>, Share),
     /// Frames in user mode.
     UserPart(UserPart, Share),
+    /// Times in which threads did not run, with their stacks.
+    OffCpu(Vec<(SampleRecord, SampleStack)>),
 }
 
 /// Samples with their stacks.
@@ -85,6 +87,7 @@ impl JoinThread {
             Input::Samples(batch) => self.joiner.records(batch.records(), now),
             Input::Event(event, _share) => self.joiner.event(*event, now),
             Input::UserPart(part, _share) => self.joiner.user_part(part, now),
+            Input::OffCpu(found) => self.pass_on(found),
         }
     }
 

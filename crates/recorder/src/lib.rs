@@ -6,6 +6,7 @@
 //! | `scanning` | queries processes and modules |
 //! | `joining` | joins samples with their call stacks, if they are recorded |
 //! | `collecting` | keeps samples with their call stacks in memory, for a test of them |
+//! | `off_cpu` | finds the times in which threads did not run; in the thread of the trace session |
 //! | `tracing` | the trace session, which has a thread of its own, and what its events are for |
 //! | `writing` | writes the file |
 //! | this one | waits for the end of the recording, and shows what the observer received |
@@ -25,6 +26,7 @@ mod budget;
 mod collecting;
 mod fetching;
 mod joining;
+mod off_cpu;
 mod progress;
 mod scanning;
 mod tracing;
@@ -268,6 +270,11 @@ impl<'a, 'b> Recorder<'a, 'b> {
         processes.set_clock(session.clock);
         let sightings = tracing.as_ref().map(Tracing::sightings).unwrap_or_default();
         let sender_of = |file: &RecordedFile| file.sender.clone();
+        if let Some(tracing) = &tracing {
+            // Windows' own rundown of threads can come late, or not at all.
+            let threads = source.threads().unwrap_or_default();
+            tracing.follow(&session.tasks, &threads, (session.events.len(), session.clock));
+        }
         let trace = tracing.map(|tracing| tracing.run(session.clock, file.as_ref().and_then(sender_of)));
         let scanner = Scanner {
             processes,

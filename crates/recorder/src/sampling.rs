@@ -206,7 +206,7 @@ fn processors(header: &StartHeader, info: &InfoReply) -> Vec<u32> {
 pub fn trace_plan(header: &StartHeader, events: &[EventRequest], info: &InfoReply, file: Option<PathBuf>) -> TracePlan {
     let sampled = processors(header, info).len() as u64;
     let samples_per_second = ring::samples_per_second(events).saturating_mul(sampled);
-    TracePlan { samples_per_second, processors: info.processors, file }
+    TracePlan { samples_per_second, processors: info.processors, off_cpu: false, file }
 }
 
 /// Starts a session, fetches its samples until its end, and stops it; the trace session too, if there is one.
@@ -235,7 +235,10 @@ pub fn run(
     let beside = plan.condition.map(|(_, beside)| beside).unwrap_or_default();
     let requests = [plan.events, beside, &companions(plan.events, info.signature)].concat();
     let started = connection.start(&StartHeader { ring, ..plan.header }, &requests)?;
-    let session = session_block(plan, processors, &info, started.clock, connection)?;
+    let mut session = session_block(plan, processors, &info, started.clock, connection)?;
+    if tracing.as_ref().is_some_and(Tracing::has_switches) {
+        session.events.push(RecordedEvent::off_cpu());
+    }
     let is_kernel_hidden = processes.is_kernel_hidden();
     let setup = RecorderSetup { system, source, processes, limits: plan.limits, tracing };
     let sampling = Sampling { plan, ring, connection, started, session, setup, is_kernel_hidden };
@@ -308,8 +311,10 @@ impl Sampling<'_> {
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
             kept: None,
+            off_cpu: None,
         };
         let (wakeups, trace) = (recorder.wakeups(), recorder.trace_result());
+        summary.off_cpu = trace.as_ref().and_then(|trace| trace.off_cpu);
         let old_file = recorder.old_file().map(Path::to_owned);
         let (record_counts, length) = recorder.finish(&mut summary)?;
         let exit_code = match (&child, status, &end) {

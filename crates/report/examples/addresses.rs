@@ -68,6 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         interrupted_by_user: false,
         exit_code: Some(0),
         kept: None,
+        off_cpu: None,
     })?;
     Ok(())
 }

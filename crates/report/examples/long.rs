@@ -44,8 +44,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             batch.clear();
         }
     }
-    let summary =
-        Summary { elapsed: DAY, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0), kept: None };
+    let summary = Summary {
+        elapsed: DAY,
+        counts: Vec::new(),
+        interrupted_by_user: false,
+        exit_code: Some(0),
+        kept: None,
+        off_cpu: None,
+    };
     writer.finish(&summary)?;
     Ok(())
 }

@@ -78,8 +78,14 @@ fn recording(mut samples: impl Iterator<Item = CounterSample>, frames: u64, file
             writer.stacked_samples(&stacked.collect::<Vec<_>>())?;
         }
     }
-    let summary =
-        Summary { elapsed: CLOCK, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0), kept: None };
+    let summary = Summary {
+        elapsed: CLOCK,
+        counts: Vec::new(),
+        interrupted_by_user: false,
+        exit_code: Some(0),
+        kept: None,
+        off_cpu: None,
+    };
     writer.finish(&summary)?;
     Ok(())
 }

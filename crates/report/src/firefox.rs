@@ -23,12 +23,12 @@ use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, MarkerTiming,
     ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle, SymbolTable, ThreadHandle, Timestamp,
 };
-use protocol::{ALL_EVENTS, AnySample, PauseKind, Record, StopKind, UNKNOWN};
+use protocol::{ALL_EVENTS, AnySample, OffCpuRecord, PauseKind, Record, StopKind, UNKNOWN};
 use recording::{Module, StackId};
 use rustc_hash::FxHashMap;
 
 use self::cpu_name::WithCpuName;
-use self::marker::{Disconnected, Lost, Rate, Silenced, Slept, Throttled};
+use self::marker::{Disconnected, Lost, OffCpu, Rate, Silenced, Slept, Throttled};
 pub use self::thinning::Thinned;
 use self::thinning::Thinning;
 use crate::call_stacks::StackNote;
@@ -45,6 +45,7 @@ use crate::sampled_sources::SampledSource;
 use crate::slice::Slice;
 use crate::symbol_index::{Name, SymbolIndex};
 use crate::time_order::for_each_in_order;
+use crate::wait_reason::why_off_cpu;
 
 /// A process ID that Windows never uses: process IDs are multiples of four.
 const NO_PROCESS: u32 = u32::MAX;
@@ -186,6 +187,9 @@ impl<'a> Builder<'a> {
 
     fn add(&mut self, record: &Record, stack: StackId) {
         let time = self.contents.nanoseconds(record.time());
+        if let Record::OffCpu(off) = record {
+            self.off_cpu_marker(off, time);
+        }
         match record.sample() {
             Some(sample) => self.sample(&sample, stack, time),
             None => self.loss_marker(record, time),
@@ -383,6 +387,25 @@ impl<'a> Builder<'a> {
         })
     }
 
+    /// Adds the time in which a thread did not run to its track.
+    fn off_cpu_marker(&mut self, record: &OffCpuRecord, nanoseconds: u64) {
+        let Some(sample) = Record::OffCpu(*record).sample() else { return };
+        let process = self.contents.processes.location(&sample).process;
+        let source = self.contents.sample_counts.source_of(&sample);
+        let track = self.track(process, record.thread, source).handle;
+        let waker = match record.waker {
+            0 => String::new(),
+            waker => format!("thread {waker}"),
+        };
+        let off = OffCpu {
+            reason: self.profile.intern_string(&why_off_cpu(record)),
+            waker: self.profile.intern_string(&waker),
+        };
+        let begin = nanoseconds.saturating_sub(record.duration);
+        let [begin, end] = [begin, nanoseconds].map(Timestamp::from_nanos_since_reference);
+        self.profile.add_marker(track, MarkerTiming::Interval(begin, end), off);
+    }
+
     fn loss_marker(&mut self, record: &Record, nanoseconds: u64) {
         let track = self.processor(record.processor());
         let source = match record.event() {
@@ -394,7 +417,7 @@ impl<'a> Builder<'a> {
         };
         let time = Timestamp::from_nanos_since_reference(nanoseconds);
         match record {
-            Record::Sample(_) | Record::Precise(_) | Record::Branch(_) => {}
+            Record::Sample(_) | Record::Precise(_) | Record::Branch(_) | Record::OffCpu(_) => {}
             Record::Lost(lost) => {
                 let lost = Lost { source, samples: real(lost.count) };
                 self.profile.add_marker(track, MarkerTiming::Instant(time), lost);

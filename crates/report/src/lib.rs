@@ -28,6 +28,7 @@
 //! | `branches` | branches by source and target |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
+//! | `wait_reason` | why a thread did not run |
 //! | `escape` | names in formats without escapes |
 //! | `folded`, `firefox`, `pprof`, `samples_csv`, `script`, `speedscope` | exports for other programs |
 //! | `function_code`, `annotation` | machine code of a function, its instructions with samples |
@@ -72,6 +73,7 @@ mod recorded_build;
 mod sample_counts;
 mod sampled_sources;
 mod samples_csv;
+mod schedule;
 mod script;
 mod selected;
 mod slice;
@@ -87,6 +89,7 @@ mod table;
 mod time_order;
 mod timeline;
 mod unwind_functions;
+mod wait_reason;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
@@ -114,6 +117,7 @@ pub use read::{Contents, ExportError};
 pub use sample_counts::{LossStats, SampleCounts, Total};
 pub use sampled_sources::{SampledSource, qualified};
 pub use samples_csv::samples_csv;
+pub use schedule::{Schedule, ThreadSchedule, schedule};
 pub use script::script;
 pub use slice::{RecordedTime, Slice};
 pub use speedscope::speedscope;
@@ -123,3 +127,4 @@ pub use symbol_index::{PerfMapProblem, SymbolId, SymbolIndex};
 pub use symbols::SymbolFinder;
 pub use table::{Column, FirstRows, Limits, OmittedRows, RowTotal, Table, TableRow};
 pub use timeline::{TimelineSample, timeline};
+pub use wait_reason::wait_reason;

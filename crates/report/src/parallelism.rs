@@ -96,7 +96,7 @@ struct Chosen {
 
 impl Periods {
     fn add(&mut self, record: &Record) {
-        let Some(sample) = record.sample() else { return };
+        let Some(sample) = record.sample().filter(|_| !matches!(record, Record::OffCpu(_))) else { return };
         let (last, samples) = self.samples.entry((sample.processor, sample.event)).or_default();
         if *samples > 0 {
             let gaps = self.gaps.entry(sample.event).or_default();
@@ -159,6 +159,10 @@ struct Runs {
 
 impl Runs {
     fn add(&mut self, record: &Record, creations: &Creations) {
+        // It says that a thread does not run.
+        if matches!(record, Record::OffCpu(_)) {
+            return;
+        }
         let (time, processor) = (record.time(), record.processor());
         let Some(Chosen { event, period }) = self.chosen.get(&processor).copied() else { return };
         let (last, was_stopped) = self.last.insert(processor, (time, false)).unwrap_or((time, false));

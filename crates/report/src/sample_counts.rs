@@ -371,7 +371,7 @@ impl<'a, 'b> Counter<'a, 'b> {
                 let events = u64::from(*interval);
                 weight.samples += 1;
                 weight.events += events;
-                *squares += u128::from(events * events);
+                *squares += u128::from(events).pow(2);
             }
         }
         self.sums.earliest = self.sums.earliest.into_iter().chain([earliest]).min();
@@ -401,7 +401,7 @@ impl<'a, 'b> Counter<'a, 'b> {
     fn add_one(&mut self, record: &Record, stack: CountedStack) {
         if let Some(sample) = record.sample() {
             let weight = SampleWeight { samples: 1, events: sample.events };
-            let squares = u128::from(sample.events * sample.events);
+            let squares = u128::from(sample.events).pow(2);
             let process = self.rules.creations.at(sample.process, sample.time);
             return self.add_samples(&sample, stack, process, record, Total { weight, squares, ..Total::default() });
         }
@@ -471,7 +471,7 @@ fn losses(record: &Record, slice: &Slice) -> LossStats {
     let none = LossStats::default();
     let is_inside = u64::from(slice.selects_time(record.time()));
     match record {
-        Record::Sample(_) | Record::Precise(_) | Record::Branch(_) => none,
+        Record::Sample(_) | Record::Precise(_) | Record::Branch(_) | Record::OffCpu(_) => none,
         Record::Lost(lost) => LossStats { lost: is_inside * lost.count, ..none },
         Record::Stop(stop) => match stop.kind {
             StopKind::Throttled => LossStats { pauses: is_inside, ..none },

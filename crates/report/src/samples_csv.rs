@@ -9,9 +9,10 @@ use crate::input::Input;
 use crate::read::{Contents, ExportError};
 use crate::symbol_index::SymbolIndex;
 use crate::time_order::for_each_in_order;
+use crate::wait_reason::why_off_cpu;
 
 /// Names of the fields; the first line of the output.
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 18] = [
     "time_ns",
     "kind",
     "processor",
@@ -28,9 +29,11 @@ const FIELDS: [&str; 16] = [
     "target",
     "lost",
     "duration_ns",
+    "reason",
+    "waker",
 ];
 
-/// The last fields, of which a record has at most one.
+/// The last fields. A record has at most one of them, except one off the CPU.
 #[derive(Default)]
 struct Details {
     /// Number of a precise sample.
@@ -39,8 +42,12 @@ struct Details {
     target: String,
     /// Number of lost samples.
     lost: String,
-    /// Duration of a pause in nanoseconds.
+    /// Duration of a pause, or of a time off the CPU, in nanoseconds.
     duration: String,
+    /// Why a thread did not run.
+    reason: String,
+    /// The thread that made it ready.
+    waker: String,
 }
 
 /// Writes one line for each sample, loss, pause and sleep that `filter` selects. `input` is the recording
@@ -88,6 +95,11 @@ impl Lines<'_> {
                 (word, Details { number: sample.number.to_string(), ..none() })
             }
             Record::Branch(branch) => ("branch", Details { target: format!("{:#018x}", branch.to), ..none() }),
+            Record::OffCpu(record) => {
+                let waker = if record.waker == 0 { String::new() } else { record.waker.to_string() };
+                let (duration, reason) = (record.duration.to_string(), why_off_cpu(record));
+                ("off_cpu", Details { duration, reason, waker, ..none() })
+            }
             Record::Lost(lost) => ("lost", Details { lost: lost.count.to_string(), ..none() }),
             Record::Stop(stop) => match stop.kind {
                 StopKind::Throttled => ("throttled", none()),
@@ -100,8 +112,8 @@ impl Lines<'_> {
                 PauseKind::Reconnected => ("reconnected", lasted(pause.duration)),
             },
         };
-        let Details { number, target, lost, duration } = &details;
-        let details = [number, target, lost, duration].map(String::as_str);
+        let Details { number, target, lost, duration, reason, waker } = &details;
+        let details = [number, target, lost, duration, reason, waker].map(String::as_str);
         if let Some(sample) = record.sample() {
             return self.write_sample(&sample, [&time, word, &processor, &source], details);
         }
@@ -113,7 +125,7 @@ impl Lines<'_> {
         &mut self,
         sample: &AnySample,
         [time, word, processor, source]: [&str; 4],
-        details: [&str; 4],
+        details: [&str; 6],
     ) -> io::Result<()> {
         let location = self.contents.processes.location(sample);
         let mode = match sample.mode {

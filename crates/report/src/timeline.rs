@@ -87,7 +87,9 @@ pub fn timeline(
         let pebs_sequence = match record {
             Record::Sample(sample) => extend(sample.pebs_sequence, samples.last().map_or(0, |last| last.pebs_sequence)),
             Record::Precise(sample) => sample.number,
-            Record::Branch(_) | Record::Lost(_) | Record::Stop(_) | Record::Pause(_) => return Ok(()),
+            Record::Branch(_) | Record::Lost(_) | Record::Stop(_) | Record::Pause(_) | Record::OffCpu(_) => {
+                return Ok(());
+            }
         };
         samples.push(TimelineSample { sample, pebs_sequence, kind: record.kind(), stack, inferred: false });
         Ok(())

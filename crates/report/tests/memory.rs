@@ -32,8 +32,14 @@ fn recording() -> Vec<u8> {
     for block in samples.chunks(recording::MAX_SAMPLES) {
         writer.samples(block).unwrap();
     }
-    let summary =
-        Summary { elapsed: 1000, counts: Vec::new(), interrupted_by_user: false, exit_code: None, kept: None };
+    let summary = Summary {
+        elapsed: 1000,
+        counts: Vec::new(),
+        interrupted_by_user: false,
+        exit_code: None,
+        kept: None,
+        off_cpu: None,
+    };
     writer.finish(&summary).unwrap()
 }
 

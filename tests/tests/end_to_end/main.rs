@@ -64,6 +64,8 @@ mod multiplexing;
 #[cfg(not(windows))]
 mod names;
 #[cfg(not(windows))]
+mod off_cpu;
+#[cfg(not(windows))]
 mod own_hal;
 #[cfg(not(windows))]
 mod own_hal_samples;

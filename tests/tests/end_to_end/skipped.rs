@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 50] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 51] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -40,6 +40,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 50] = [
         include_str!("own_hal_samples.rs"),
         "the bench schedules the threads, and stands in for the HAL's sources",
     ),
+    ("off_cpu", include_str!("off_cpu.rs"), "the bench schedules the threads"),
     ("ownership", include_str!("ownership.rs"), "the bench decides which driver has the counters"),
     ("power", include_str!("power.rs"), "the bench sends the machine to sleep"),
     ("record", include_str!("record.rs"), "the model reports where the interrupts fell"),

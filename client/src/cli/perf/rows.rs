@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
     ("script", "-F --fields", Other("each line has all fields", ".\\client export --format csv")),
     ("script", "-g --gen-script -s --script", Other("halprof runs no scripts", ".\\client script -o FILE, which scripts can read")),
     ("", "mem c2c", Other("loads are sampled by an event", ".\\client record -e cpu/event=0xCD,umask=0x01,ldlat=30/p -- app.exe")),
-    ("", "sched trace lock kmem timechart ftrace probe kvm", Other("halprof has the counters of processors, and no other events", "Windows Performance Recorder")),
+    ("", "trace lock kmem timechart ftrace probe kvm", Other("halprof has the counters of processors, and no other events", "Windows Performance Recorder")),
     ("", "evlist buildid-list", Other("the first lines of a report have it", ".\\client report --limit 1")),
     ("", "test", Other("it has another name", ".\\client selftest")),
     ("", "version", Other("it is an option", ".\\client --version")),

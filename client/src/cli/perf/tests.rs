@@ -161,7 +161,9 @@ fn the_lines_that_users_of_perf_type_most_often_work_or_say_the_way() {
         ("diff old.data new.data", Ok(())),
         ("list", Ok(())),
         ("mem record -- app", Err("ldlat=30")),
-        ("sched record -- app", Err("Windows Performance Recorder")),
+        ("sched", Ok(())),
+        ("sched record -- app", Err(".\\client sched --help")),
+        ("lock record -- app", Err("Windows Performance Recorder")),
     ] {
         match (parsed(line), wanted) {
             (Ok(_), Ok(())) => {}

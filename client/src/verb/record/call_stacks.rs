@@ -4,7 +4,7 @@ use std::io;
 
 use halprof::OpenError;
 use protocol::EventRequest;
-use recording::{MissingStack, StackEnd};
+use recording::{MissingStack, OffCpuSummary, StackEnd};
 use stacks::StackCounts;
 use thiserror::Error as ThisError;
 
@@ -13,15 +13,18 @@ use counts::share::{self, percent};
 use recorder::sampling::trace_plan;
 use recorder::{TraceResult, Tracing};
 use system::connection::Connection;
-use system::trace::{TraceError, TraceLosses};
+use system::trace::{TraceError, TraceLosses, TracePlan};
 use terminal::context::Context;
-use terminal::format::grouped;
+use terminal::format::{grouped, seconds};
 use user_error::exit::Exit;
 use user_error::win32;
 use user_error::{Error, UserError};
 
 /// Share of the samples without a call stack from which on a message says what to do.
 const MANY: f64 = 0.03;
+
+/// Unit of times of a recording in nanoseconds.
+const NANOSECONDS_PER_TICK: u64 = 100;
 
 /// Windows does not write the file of `--etl`.
 #[derive(Debug, ThisError)]
@@ -68,6 +71,7 @@ pub fn start(
         connection.check_driver("a trace file of the samples")?;
     }
     let plan = trace_plan(&args.session.header(), events, &connection.info()?, args.stacks.etl.clone());
+    let plan = TracePlan { off_cpu: args.stacks.off_cpu, ..plan };
     let system = context.system()?;
     match Tracing::start(|plan, sink| connection.trace(system, plan, sink), &plan, graph, events) {
         Ok(tracing) => Ok(Some(tracing)),
@@ -86,7 +90,7 @@ pub fn start(
 
 /// Returns the lines that say what became of the call stacks.
 pub fn summary(result: &TraceResult) -> Vec<String> {
-    let TraceResult { counts, file, losses, dropped } = result;
+    let TraceResult { counts, file, losses, dropped, off_cpu } = result;
     let mut lines = Vec::new();
     if let Some(file) = file {
         lines.push(format!(
@@ -99,6 +103,9 @@ pub fn summary(result: &TraceResult) -> Vec<String> {
     if let Some(counts) = counts {
         lines.push(format!("[ {} ]", shares(counts)));
         lines.extend(reasons(counts));
+    }
+    if let Some(off_cpu) = off_cpu {
+        lines.extend(missing_waits(off_cpu));
     }
     match losses {
         Ok(TraceLosses { events: 0, buffers: 0 }) => {}
@@ -113,6 +120,31 @@ pub fn summary(result: &TraceResult) -> Vec<String> {
     if *dropped > 0 {
         let dropped = grouped(*dropped);
         lines.push(format!("warning: {dropped} events about processes and images came too fast to be read"));
+    }
+    lines
+}
+
+/// Returns what is missing of the times in which threads did not run.
+fn missing_waits(summary: &OffCpuSummary) -> Vec<String> {
+    let OffCpuSummary { lost, late, open, open_time, begun_before, without_stack } = *summary;
+    let mut lines = Vec::new();
+    if open + begun_before > 0 {
+        let (open, time) = (grouped(open), seconds(open_time / NANOSECONDS_PER_TICK));
+        let before = grouped(begun_before);
+        lines.push(format!(
+            "[ off the CPU: {open} threads did not run at the end, for {time:.1} s together, and have no stack;\n  \
+             {before} had not run since before the begin, and are left out ]"
+        ));
+    }
+    if without_stack > 0 {
+        lines.push(format!("[ off the CPU: {} times without a stack ]", grouped(without_stack)));
+    }
+    if lost + late > 0 {
+        let lost = grouped(lost + late);
+        lines.push(format!(
+            "warning: context switches were lost in {lost} places: times off the CPU are missing there, or too long\n  \
+             try: -p with the processes that matter, and fewer programs that use the processors"
+        ));
     }
     lines
 }

@@ -69,7 +69,7 @@ impl Tester<'_> {
         let function = Function::First;
         let work = [KnownWork { function, iterations: PIECE_ITERATIONS }; PIECES];
         let processors = self.connection.info()?.processors;
-        let plan = TracePlan { samples_per_second: RATE, processors, file: None };
+        let plan = TracePlan { samples_per_second: RATE, processors, off_cpu: false, file: None };
         // The driver writes events only if a trace session wants them.
         let tracing = Tracing::start(|plan, sink| self.system.trace(plan, sink), &plan, CallGraph::Both, &[event])
             .map_err(SelftestError::Trace)?;

@@ -126,6 +126,7 @@ pub(super) fn summary() -> Summary {
         interrupted_by_user: false,
         exit_code: Some(3),
         kept: None,
+        off_cpu: None,
     }
 }
 

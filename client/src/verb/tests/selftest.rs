@@ -105,7 +105,7 @@ fn the_stacks_of_each_generation_are_those_of_the_calls() {
         assert_eq!((code, verdict.as_str()), (0, "passed"), "{identity}: {checks:?}");
         let processors = if identity == "intel-hybrid" { 2 } else { 1 };
         assert_eq!(checks, vec!["passed"; 7 * processors], "{identity}");
-        let plan = TracePlan { samples_per_second: 10_000, processors: 2, file: None };
+        let plan = TracePlan { samples_per_second: 10_000, processors: 2, off_cpu: false, file: None };
         assert_eq!(system.trace.started.take(), vec![plan; processors], "{identity}");
         assert_eq!(system.trace.stopped.take(), processors, "{identity}");
     }

@@ -151,8 +151,14 @@ impl Day {
     }
 
     fn finish(self) -> BTreeMap<(u32, String, String), u64> {
-        let summary =
-            Summary { elapsed: 1, counts: Vec::new(), interrupted_by_user: false, exit_code: None, kept: None };
+        let summary = Summary {
+            elapsed: 1,
+            counts: Vec::new(),
+            interrupted_by_user: false,
+            exit_code: None,
+            kept: None,
+            off_cpu: None,
+        };
         self.writer.finish(&summary).unwrap();
         self.truth
     }

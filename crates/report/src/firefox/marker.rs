@@ -51,6 +51,52 @@ impl StaticSchemaMarker for Lost {
     }
 }
 
+/// A thread did not run during this interval.
+pub struct OffCpu {
+    /// What it waited for, or that it was ready.
+    pub reason: StringHandle,
+    /// The thread that made it ready, if it is known.
+    pub waker: StringHandle,
+}
+
+impl StaticSchemaMarker for OffCpu {
+    const UNIQUE_MARKER_TYPE_NAME: &'static str = "OffCpu";
+    const DESCRIPTION: Option<&'static str> =
+        Some("The thread did not run: it waited, or was ready and another one ran.");
+    const CHART_LABEL: Option<&'static str> = Some("{marker.data.reason}");
+    const TABLE_LABEL: Option<&'static str> = Some("{marker.data.reason} {marker.data.waker}");
+    const FIELDS: &'static [StaticSchemaMarkerField] = &[
+        StaticSchemaMarkerField {
+            key: "reason",
+            label: "Reason",
+            format: MarkerFieldFormat::String,
+            flags: MarkerFieldFlags::SEARCHABLE,
+        },
+        StaticSchemaMarkerField {
+            key: "waker",
+            label: "Made ready by",
+            format: MarkerFieldFormat::String,
+            flags: MarkerFieldFlags::SEARCHABLE,
+        },
+    ];
+
+    fn name(&self, profile: &mut Profile) -> StringHandle {
+        profile.intern_string("Off CPU")
+    }
+
+    fn category(&self, _: &mut Profile) -> CategoryHandle {
+        CategoryHandle::OTHER
+    }
+
+    fn string_field_value(&self, index: u32) -> StringHandle {
+        if index == 0 { self.reason } else { self.waker }
+    }
+
+    fn number_field_value(&self, _: u32) -> f64 {
+        0.0
+    }
+}
+
 /// Events during this interval. The Firefox Profiler draws them as a line in the track of the processor.
 pub struct Rate {
     pub source: StringHandle,

@@ -134,6 +134,7 @@ pub fn summary() -> Summary {
         interrupted_by_user: false,
         exit_code: Some(0),
         kept: None,
+        off_cpu: None,
     }
 }
 

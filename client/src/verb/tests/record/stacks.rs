@@ -116,7 +116,7 @@ warning: 2 samples have no call stack
   try: -e SOURCE:u, or .\\client branches
 ";
     assert!(ran.err.contains(said), "{}", ran.err);
-    let plan = TracePlan { samples_per_second: 2_000, processors: 2, file: None };
+    let plan = TracePlan { samples_per_second: 2_000, processors: 2, off_cpu: false, file: None };
     assert_eq!((bench.system.trace.started.take(), bench.system.trace.stopped.take()), (vec![plan], 1));
 }
 
