@@ -19,6 +19,7 @@ mod query;
 mod read;
 mod record;
 mod report;
+mod sched;
 mod script;
 mod selftest;
 mod start;
@@ -58,6 +59,7 @@ use {
     list::search::Matches,
     list::tables::InterfaceTable,
     report::timeline::Timeline,
+    sched::Sched,
     selftest::Selftest,
     start::Started,
     stat::{Interval, Stat},
@@ -82,6 +84,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Annotate(args) => return annotate::run(args, context),
         Verb::Export(args) => return export::run(args, context),
         Verb::Script(args) => return script::run(args, context),
+        Verb::Sched(args) => return sched::run(args, context),
         Verb::Flamegraph(args) => return flamegraph::run(args, context),
         Verb::Selftest(args) => return selftest::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),

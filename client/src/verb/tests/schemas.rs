@@ -90,6 +90,7 @@ fn present() -> BTreeMap<&'static str, Value> {
         schema::<Live>(),
         schema::<Matches>(),
         schema::<Metrics>(),
+        schema::<Sched>(),
         schema::<Selftest>(),
         schema::<SourceInfo>(),
         schema::<Started>(),
