@@ -22,6 +22,7 @@ use counts::names::Names;
 use counts::requests::add;
 use recorder::sampled_event::RequestedEvent;
 use recorder::sampling::{self, SamplingPlan, trace_plan};
+use recorder::tasks::Scope;
 use recorder::{SampleObserver, Tracing};
 use system::System;
 use system::connection;
@@ -214,7 +215,7 @@ impl Profiling {
             header,
             events: &events,
             condition: None,
-            tasks: None,
+            scope: Scope::All,
             duration: Some(self.duration),
             command: &[],
             output: Some(&self.output),

@@ -25,9 +25,9 @@ const MIN_SIZE: u64 = 10_000_000;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\
-Samples everything that runs on the chosen processors while COMMAND runs, not
-only COMMAND: each time a counter has counted INTERVAL events, the address, the
-process and the thread are written to FILE. `.\\client report` reads FILE, and can
+Samples COMMAND and the processes that it starts, or with -a everything that
+runs: each time a counter has counted INTERVAL events, the address, the process
+and the thread are written to FILE. `.\\client report` reads FILE, and can
 show one process. Standard output belongs to COMMAND. Ctrl-C ends COMMAND and
 the recording; FILE is still complete. Without COMMAND, recording ends with
 Ctrl-C or after --duration. With both, it ends at whichever is first: when the
@@ -45,7 +45,7 @@ ONE PROCESS
   of threads; the others are counted as filtered. The recording ends when all of
   them have ended, or with COMMAND, Ctrl-C or --duration if one of these is
   first. Processes that they start, and those that get a name later, are not
-  recorded. Interrupts belong to the process that they interrupt: with :u there
+  recorded; those of COMMAND are (without -p), if they start in its job. Interrupts belong to the process that they interrupt: with :u there
   are none.
 
 EVENTS

@@ -47,7 +47,8 @@ impl TaskArgs {
             ids.dedup();
             ids.into()
         };
-        let recorded = RecordedTasks { processes: unique(processes), threads: unique(self.threads.clone()) };
+        let recorded =
+            RecordedTasks { processes: unique(processes), threads: unique(self.threads.clone()), with_children: false };
         Tasks::open(recorded, &*source).map(Some)
     }
 }

@@ -87,6 +87,8 @@ pub struct TaskNumbers<'a> {
     pub processes: &'a [u32],
     /// IDs of threads.
     pub threads: &'a [u32],
+    /// Whether the processes that these started were recorded too.
+    pub with_children: bool,
 }
 
 /// The end of a recording, which is all that is left of it.
@@ -408,7 +410,11 @@ impl<'a> Header<'a> {
             kept: summary.and_then(|summary| {
                 summary.kept.map(|Kept { elapsed, removed }| KeptTime { seconds: seconds(elapsed), removed })
             }),
-            tasks: TaskNumbers { processes: &tasks.processes, threads: &tasks.threads },
+            tasks: TaskNumbers {
+                processes: &tasks.processes,
+                threads: &tasks.threads,
+                with_children: tasks.with_children,
+            },
             selected: (!loaded.filter.slice.is_whole()).then(|| SelectedPart::new(contents, &loaded.filter.slice)),
             sleeps,
             asleep_seconds: real(contents.duration(slept)) / NANOSECONDS,

@@ -15,6 +15,7 @@ use crate::reading::load::finder;
 use counts::share;
 use recorder::SampleObserver;
 use recorder::sampling::{self, Outcome, SamplingPlan};
+use recorder::tasks::Scope;
 use system::connection;
 use terminal::columns::fitted;
 use terminal::context::Context;
@@ -111,7 +112,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
         header: StartHeader { ring, ..args.session.header() },
         events: &[event],
         condition: None,
-        tasks: None,
+        scope: Scope::All,
         duration: args.session.duration,
         command: &args.session.command,
         output: args.output.as_deref(),

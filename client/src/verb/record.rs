@@ -19,6 +19,7 @@ use counts::requests::add;
 use counts::share::{self, percent};
 use recorder::sampled_event::{RequestedEvent, TIME_UNITS};
 use recorder::sampling::{self, Outcome, SamplingPlan, is_precise};
+use recorder::tasks::Scope;
 use system::connection::Connection;
 use terminal::context::Context;
 use terminal::format::{bytes, grouped, seconds};
@@ -49,6 +50,16 @@ fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Re
     let system = context.system()?;
     let tasks = args.tasks.open(system)?;
     let mut events = events(args, context, connection)?;
+    let has_processes = args.batch.is_none_or(|batch| batch <= 1);
+    let scope = match &tasks {
+        Some(tasks) => Scope::Tasks(tasks),
+        None if args.session.all || args.session.command.is_empty() => Scope::All,
+        None if has_processes => Scope::Command,
+        None => {
+            context.warn("note: with --batch, samples have no process: all processes are recorded, as with -a")?;
+            Scope::All
+        }
+    };
     if tasks.is_some() && args.session.all {
         context.warn("note: -p and -t choose what is recorded, and -a does not")?;
     }
@@ -70,7 +81,7 @@ fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Re
         header,
         events: &events,
         condition: condition.as_ref().map(|(text, beside)| (*text, beside.as_slice())),
-        tasks: tasks.as_ref(),
+        scope,
         duration: args.session.duration,
         command: &args.session.command,
         output: Some(&args.output),

@@ -21,6 +21,7 @@ use crate::verb::record;
 use counts::share::percent;
 use recorder::SampleObserver;
 use recorder::sampling::{self, SamplingPlan};
+use recorder::tasks::Scope;
 use system::System;
 use terminal::context::Context;
 use terminal::format::{grouped, seconds};
@@ -41,7 +42,7 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
         header: record_args.session.header(),
         events: &events,
         condition: None,
-        tasks: tasks.as_ref(),
+        scope: tasks.as_ref().map_or(Scope::All, Scope::Tasks),
         duration: None,
         command: &[],
         output: None,

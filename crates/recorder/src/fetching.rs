@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use halprof::SampleStream;
 use protocol::{SampleRecord, UNKNOWN};
 use recording::RecordedTasks;
 
 use super::batch::{Batch, Buffers};
+use super::family::{Family, Remaining};
 use super::joining::Input;
 use super::scanning::Sightings;
+use super::tasks::TaskError;
 use super::{Event, Output};
 use counts::record_counts::RecordCounts;
 use user_error::Error;
@@ -32,6 +34,7 @@ pub struct FetchState {
     wakeups: AtomicU64,
     record_counts: Mutex<RecordCounts>,
     filtered: Mutex<Filtered>,
+    remaining: Mutex<Remaining>,
 }
 
 /// Number of samples of other processes and threads than those that are recorded, by event and processor.
@@ -62,6 +65,11 @@ impl FetchState {
     pub fn take_filtered(&self) -> Filtered {
         std::mem::take(&mut self.filtered.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// Takes what was left of the processes of the command.
+    pub fn take_remaining(&self) -> Remaining {
+        std::mem::take(&mut self.remaining.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Receives the samples for the file.
@@ -82,6 +90,8 @@ pub struct Fetcher {
     pub observer: Option<Sender<Event>>,
     /// The processes and threads whose samples are passed on.
     pub tasks: RecordedTasks,
+    /// The processes of the command, if only their samples are passed on.
+    pub family: Option<Family>,
     /// The processes that have samples.
     pub sightings: Arc<Sightings>,
     /// Shared with the thread that started it.
@@ -99,11 +109,16 @@ impl Fetcher {
         while !self.state.is_abandoned.load(Ordering::Acquire) {
             let is_stopped = self.state.is_stopped.load(Ordering::Acquire);
             let wait = if is_stopped { Duration::ZERO } else { WAIT };
-            let mut fetched = 0;
-            let (batch, is_last) = buffers.fetch(&mut self.stream, wait, |record| {
+            let (mut fetched, mut updated) = (0, Ok(()));
+            let Self { stream, tasks, family, .. } = &mut self;
+            let (batch, is_last) = buffers.fetch(stream, wait, |record| {
+                if let Some(family) = family.as_mut().filter(|_| fetched == 0) {
+                    updated = family.update(Instant::now());
+                }
                 fetched += 1;
-                self.tasks.is_all() || is_kept(record, &self.tasks, &mut filtered)
+                tasks.is_all() || is_kept(record, tasks, family.as_ref(), &mut filtered)
             })?;
+            updated.map_err(|cause| TaskError::Command { cause })?;
             self.state.wakeups.fetch_add((!is_stopped).into(), Ordering::Relaxed);
             if is_stopped {
                 self.max_left = self.max_left.checked_sub(fetched).ok_or_else(SampleStream::too_many)?;
@@ -119,6 +134,10 @@ impl Fetcher {
             }
         }
         *self.state.filtered.lock().unwrap_or_else(PoisonError::into_inner) = filtered;
+        if let Some(family) = self.family {
+            let remaining = family.remaining(Instant::now()).map_err(|cause| TaskError::Command { cause })?;
+            *self.state.remaining.lock().unwrap_or_else(PoisonError::into_inner) = remaining;
+        }
         Ok(())
     }
 
@@ -141,9 +160,12 @@ impl Fetcher {
 }
 
 /// Returns whether a record is no sample, or one of these tasks. Otherwise it is counted.
-fn is_kept(record: &SampleRecord, tasks: &RecordedTasks, filtered: &mut Filtered) -> bool {
+fn is_kept(record: &SampleRecord, tasks: &RecordedTasks, family: Option<&Family>, filtered: &mut Filtered) -> bool {
     let Some(sample) = record.parse().ok().and_then(|record| record.sample()) else { return true };
-    let is_kept = tasks.select(sample.process, sample.thread);
+    let is_kept = match family {
+        Some(family) => family.contains(sample.process),
+        None => tasks.select(sample.process, sample.thread),
+    };
     if !is_kept {
         *filtered.entry((sample.event, sample.processor)).or_default() += 1;
     }

@@ -24,6 +24,7 @@ pub mod tasks;
 mod batch;
 mod budget;
 mod collecting;
+mod family;
 mod fetching;
 mod joining;
 mod off_cpu;
@@ -50,6 +51,7 @@ use thiserror::Error as ThisError;
 
 pub use self::batch::{Batch, Buffers};
 pub use self::collecting::StackCollector;
+use self::family::{Family, Remaining};
 #[cfg(test)]
 pub use self::fetching::sampled;
 use self::fetching::{FetchState, Fetcher, Filtered, SampleReceiver};
@@ -151,6 +153,8 @@ pub struct Recorder<'a, 'b> {
     trace_result: Option<TraceResult>,
     /// The processes and threads that are recorded.
     tasks: RecordedTasks,
+    /// The processes of the command, until samples are fetched.
+    family: Option<Family>,
     /// Whether all samples were fetched.
     is_fetched: bool,
 }
@@ -178,6 +182,8 @@ pub struct RecorderSetup<'a> {
     pub limits: Limits,
     /// The trace session that delivers call stacks, if they are recorded.
     pub tracing: Option<Tracing>,
+    /// The processes of the command, if only they are recorded.
+    pub family: Option<Family>,
 }
 
 /// The file cannot be created, or an earlier recording cannot be moved out of its way.
@@ -260,7 +266,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
         setup: RecorderSetup,
     ) -> Result<Self, Error> {
         let (sender, events) = mpsc::channel();
-        let RecorderSetup { system, source, mut processes, limits, tracing } = setup;
+        let RecorderSetup { system, source, mut processes, limits, tracing, family } = setup;
         let begun = file.map(|(path, file)| RecordedFile::begin(path, file, session, limits, &sender));
         let file = begun.transpose()?;
         let is_display = observer.as_ref().is_some_and(|observer| observer.is_display());
@@ -298,6 +304,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
             trace,
             trace_result: None,
             tasks: session.tasks.clone(),
+            family,
             is_fetched: false,
         })
     }
@@ -335,6 +342,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
             },
             observer: self.observer.is_some().then(|| self.sender.clone()),
             tasks: self.tasks.clone(),
+            family: self.family.take(),
             sightings: Arc::clone(&self.sightings),
             state: Arc::clone(&self.fetch_state),
             max_left,
@@ -427,6 +435,11 @@ impl<'a, 'b> Recorder<'a, 'b> {
     /// Takes the numbers of the samples that were filtered, after [`drain`](Self::drain).
     fn take_filtered(&self) -> Filtered {
         self.fetch_state.take_filtered()
+    }
+
+    /// Takes what was left of the processes of the command, after [`drain`](Self::drain).
+    fn take_remaining(&self) -> Remaining {
+        self.fetch_state.take_remaining()
     }
 
     /// Returns how often the recorder was woken to fetch samples until the stop.

@@ -11,12 +11,13 @@ use pmu::Source;
 use pmu::extra::AUXILIARY;
 use pmu::interface::emon::Microarchitecture;
 use protocol::{Event, EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, event_flags, modes};
-use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, RecordedSession, Summary};
+use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, RecordedSession, RecordedTasks, Summary};
 
 use crate::command;
+use crate::family::{Family, Remaining};
 use crate::processes::Processes;
 use crate::ring;
-use crate::tasks::Tasks;
+use crate::tasks::{Scope, TaskError};
 use crate::{Recorder, RecorderSetup, SampleObserver, TraceResult, Tracing};
 use counts::disturbance::{self, Disturbance};
 use counts::processor_identity::ProcessorIdentity;
@@ -69,6 +70,8 @@ pub struct Outcome {
     pub exit_code: i32,
     /// Process of the command, if it was left running.
     pub running: Option<u32>,
+    /// What was left of its processes, if only they were recorded.
+    remaining: Remaining,
     /// Where the recording that the file had before is kept.
     pub old_file: Option<PathBuf>,
     /// What became of the trace session, if there was one.
@@ -141,7 +144,16 @@ impl Outcome {
         let running = self.running.map(|process| format!("[ the command continues: process {process} ]"));
         let old = self.old_file.as_ref();
         let old = old.map(|path| format!("[ the earlier recording is kept as {} ]", path.display()));
-        running.into_iter().chain(old).collect()
+        let Remaining { running: processes, untold } = &self.remaining;
+        let others: Vec<_> = processes.iter().filter(|id| Some(**id) != self.running).map(u32::to_string).collect();
+        let others = (!others.is_empty())
+            .then(|| format!("[ processes that the command started continue: {} ]", others.join(", ")));
+        let untold = (*untold > 0).then(|| {
+            format!(
+                "warning: Windows did not tell of {untold} processes of the command: they were not recorded\n  try: -a"
+            )
+        });
+        running.into_iter().chain(others).chain(untold).chain(old).collect()
     }
 
     /// Returns the warning about samples that other programs disturbed; `None` if none were found.
@@ -183,8 +195,8 @@ pub struct SamplingPlan<'a> {
     pub events: &'a [EventRequest],
     /// The condition of their samples as the user wrote it, and the events that are counted for it, if there is one.
     pub condition: Option<(&'a str, &'a [EventRequest])>,
-    /// The processes and threads whose samples are recorded, and with whose end it ends; `None` for all.
-    pub tasks: Option<&'a Tasks>,
+    /// What is recorded.
+    pub scope: Scope<'a>,
     /// When it ends, at the latest.
     pub duration: Option<Duration>,
     /// The command that runs meanwhile, if any.
@@ -240,7 +252,7 @@ pub fn run(
         session.events.push(RecordedEvent::off_cpu());
     }
     let is_kernel_hidden = processes.is_kernel_hidden();
-    let setup = RecorderSetup { system, source, processes, limits: plan.limits, tracing };
+    let setup = RecorderSetup { system, source, processes, limits: plan.limits, tracing, family: None };
     let sampling = Sampling { plan, ring, connection, started, session, setup, is_kernel_hidden };
     sampling.run(kernel, observer).inspect_err(|_| {
         // The first error is reported. A session that cannot be stopped ends when the handle is closed.
@@ -263,17 +275,21 @@ impl Sampling<'_> {
     /// Samples until the end of the session, and writes the file.
     fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
         let Self {
-            plan: SamplingPlan { command, duration, output, events, tasks, .. },
+            plan: SamplingPlan { command, duration, output, events, scope, .. },
             ring,
             connection,
             started,
-            session,
-            setup,
+            mut session,
+            mut setup,
             ..
         } = self;
         let system = setup.system;
         // An existing recording is moved only after the command has started.
         let file = output.map(|path| crate::open(path).map(|file| (path, file))).transpose()?;
+        if matches!(scope, Scope::Command) {
+            let started = system.started_processes().map_err(|cause| TaskError::Command { cause })?;
+            setup.family = Some(Family::new(started));
+        }
         let begin = Instant::now();
         let child = (!command.is_empty()).then(|| command::start(command)).transpose();
         let mut child = child.inspect_err(|_| {
@@ -281,6 +297,10 @@ impl Sampling<'_> {
                 crate::remove_if_empty(file, path);
             }
         })?;
+        if let (Some(child), Some(_)) = (&child, &setup.family) {
+            session.tasks =
+                RecordedTasks { processes: [child.id()].into(), with_children: true, ..RecordedTasks::default() };
+        }
         let mut recorder = Recorder::begin(file, observer, &session, setup)?;
         if let Some(kernel) = kernel {
             recorder.record_process(kernel);
@@ -292,7 +312,7 @@ impl Sampling<'_> {
         let max_left = 2 * u64::from(ring) * session.processors.len() as u64;
         recorder.fetch(connection.sample_stream(started.session), max_left);
         let until = duration.map(|duration| begin + duration);
-        let end = sample(&mut recorder, child.as_mut(), until, (*tasks, system))?;
+        let end = sample(&mut recorder, child.as_mut(), until, (*scope, system))?;
         let elapsed = begin.elapsed();
         let mut records = connection.stop_all(started.session)?;
         // Without those that were counted for the samples.
@@ -315,6 +335,7 @@ impl Sampling<'_> {
         };
         let (wakeups, trace) = (recorder.wakeups(), recorder.trace_result());
         summary.off_cpu = trace.as_ref().and_then(|trace| trace.off_cpu);
+        let remaining = recorder.take_remaining();
         let old_file = recorder.old_file().map(Path::to_owned);
         let (record_counts, length) = recorder.finish(&mut summary)?;
         let exit_code = match (&child, status, &end) {
@@ -337,6 +358,7 @@ impl Sampling<'_> {
             length,
             exit_code,
             running,
+            remaining,
             old_file,
             trace,
             ring,
@@ -349,7 +371,7 @@ fn sample(
     recorder: &mut Recorder,
     mut child: Option<&mut Child>,
     until: Option<Instant>,
-    (tasks, system): (Option<&Tasks>, &dyn System),
+    (scope, system): (Scope, &dyn System),
 ) -> Result<End, Error> {
     loop {
         let is_last = recorder.step(until)?;
@@ -361,7 +383,8 @@ fn sample(
         if system.interrupted() {
             return Ok(End::Interrupted);
         }
-        if until.is_some_and(|until| Instant::now() >= until) || tasks.is_some_and(Tasks::have_ended) {
+        let have_ended = || matches!(scope, Scope::Tasks(tasks) if tasks.have_ended());
+        if until.is_some_and(|until| Instant::now() >= until) || have_ended() {
             // The command may have ended since it was looked at.
             let status = child.as_mut().and_then(|child| child.try_wait().ok()).flatten();
             return Ok(End::Over(status));
@@ -445,7 +468,11 @@ fn session_block(
         batch: if events.iter().any(is_precise) { header.batch.max(1) } else { 0 },
         events: events.iter().map(event).collect(),
         condition: plan.condition.map(|(text, _)| text.to_owned()),
-        tasks: plan.tasks.map(|tasks| tasks.recorded.clone()).unwrap_or_default(),
+        tasks: match plan.scope {
+            Scope::Tasks(tasks) => tasks.recorded.clone(),
+            // The command has no ID before it starts.
+            Scope::All | Scope::Command => RecordedTasks::default(),
+        },
         part: 0,
     })
 }

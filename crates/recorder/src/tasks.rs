@@ -9,6 +9,17 @@ use system::{OpenTask, ProcessSource, Task};
 use user_error::exit::Exit;
 use user_error::{UserError, win32};
 
+/// What is recorded of all that runs on the processors.
+#[derive(Clone, Copy)]
+pub enum Scope<'a> {
+    /// All of it.
+    All,
+    /// These processes and threads. The recording ends with them.
+    Tasks(&'a Tasks),
+    /// The command and the processes that it starts.
+    Command,
+}
+
 /// Processes and threads that were chosen.
 pub struct Tasks {
     /// Their IDs.
@@ -45,6 +56,13 @@ pub enum TaskError {
         #[source]
         cause: io::Error,
     },
+    /// Windows does not tell what the command starts.
+    #[error("Windows does not tell the processes that the command starts")]
+    Command {
+        /// Its error.
+        #[source]
+        cause: io::Error,
+    },
     /// Windows does not tell the processes.
     #[error("Windows does not tell the running processes")]
     Processes {
@@ -59,7 +77,7 @@ impl UserError for TaskError {
         match self {
             Self::None { .. } | Self::NoName { .. } => Exit::NotRunning,
             Self::Closed { .. } => Exit::Denied,
-            Self::Processes { .. } => Exit::Failure,
+            Self::Command { .. } | Self::Processes { .. } => Exit::Failure,
         }
     }
 
@@ -68,6 +86,7 @@ impl UserError for TaskError {
             Self::None { what: "thread", .. } => Some("-p with its process".to_owned()),
             Self::None { .. } | Self::NoName { .. } => Some("tasklist   (lists processes)".to_owned()),
             Self::Closed { .. } => Some("run from an elevated prompt".to_owned()),
+            Self::Command { .. } => Some("-a, which records all processes".to_owned()),
             Self::Processes { .. } => None,
         }
     }

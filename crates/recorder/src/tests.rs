@@ -231,6 +231,7 @@ fn record(load: Load) -> [u64; 3] {
         processes: Processes::default(),
         limits: Limits::default(),
         tracing: None,
+        family: None,
     };
     let path = Path::new("pipe");
     let file = Some((path, File::from(OwnedFd::from(file))));

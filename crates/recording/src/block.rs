@@ -96,6 +96,9 @@ pub struct RecordedTasks {
     pub processes: Box<[u32]>,
     /// IDs of threads.
     pub threads: Box<[u32]>,
+    /// Whether the processes that these started are recorded too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub with_children: bool,
 }
 
 impl RecordedTasks {
@@ -120,7 +123,8 @@ impl RecordedTasks {
             (!numbers.is_empty()).then(|| format!("{noun} {}", numbers.join(", ")))
         };
         let lists = [list(&self.processes, "process", "processes"), list(&self.threads, "thread", "threads")];
-        lists.into_iter().flatten().reduce(|all, more| format!("{all}; {more}"))
+        let text = lists.into_iter().flatten().reduce(|all, more| format!("{all}; {more}"))?;
+        Some(if self.with_children { format!("{text} and those that it started") } else { text })
     }
 }
 

@@ -91,7 +91,11 @@ fn any_session() -> impl Strategy<Value = RecordedSession> {
 
 fn any_tasks() -> impl Strategy<Value = RecordedTasks> {
     let ids = || vec(any::<u32>(), 0..3).prop_map(Vec::into_boxed_slice);
-    (ids(), ids()).prop_map(|(processes, threads)| RecordedTasks { processes, threads })
+    (ids(), ids(), any::<bool>()).prop_map(|(processes, threads, with_children)| RecordedTasks {
+        processes,
+        threads,
+        with_children,
+    })
 }
 
 fn any_module() -> impl Strategy<Value = Module> {

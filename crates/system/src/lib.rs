@@ -55,9 +55,26 @@ pub enum Task {
 }
 
 /// A process or thread whose ID Windows gives to no other one until this is dropped.
-pub trait OpenTask {
+pub trait OpenTask: Send {
     /// Returns whether it has ended.
     fn has_ended(&self) -> bool;
+}
+
+/// A start or an end of a process.
+pub enum ProcessChange {
+    /// A process has started. It is held, unless it has ended before it could be opened.
+    Started(u32, Option<Box<dyn OpenTask>>),
+    /// A process has ended.
+    Ended(u32),
+}
+
+/// The processes that this one starts, and those that they start.
+pub trait StartedProcesses: Send {
+    /// Returns the next start or end, in their order; `None` if there is none now. A start is known before the process
+    /// executes its first instruction.
+    fn next_change(&mut self) -> io::Result<Option<ProcessChange>>;
+    /// Returns how many processes were started so far, and Windows told of the start or not.
+    fn total(&self) -> io::Result<u64>;
 }
 
 /// The processes of the machine, for a thread of their own. Errors have Win32 codes.
@@ -245,6 +262,8 @@ pub trait System {
     fn interrupted(&self) -> bool;
     /// Lets the programs that this one starts from now on end with it, in whatever way it ends.
     fn end_children_with_this(&self) -> io::Result<()>;
+    /// Returns the processes that this one starts from now on, with those that they start.
+    fn started_processes(&self) -> io::Result<Box<dyn StartedProcesses>>;
     /// Returns whether progress can be shown on standard error: it is a terminal, and the command, if there is one,
     /// does not write to it.
     fn shows_progress(&self, command: bool) -> bool;

@@ -19,7 +19,7 @@ const EVENTS: [&str; 2] = ["-e", "TotalIssues@100k,TotalCycles@200k,cpu/event=0x
 const SOURCES: [u32; 3] = [2, 0x13, 0x200];
 
 fn record(lab: &Lab, script: &TraceScript, options: &[&str]) -> ProgramOutput {
-    lab.traced_client(script, &[&["record", "-o", RECORDING], options, &COMMAND].concat()).unwrap()
+    lab.traced_client(script, &[&["record", "-a", "-o", RECORDING], options, &COMMAND].concat()).unwrap()
 }
 
 fn contents(lab: &Lab) -> Contents {

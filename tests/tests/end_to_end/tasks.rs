@@ -4,7 +4,7 @@ use bench_protocol::InterruptSite;
 use recording::{Block, Reader};
 use serde_json::Value;
 use std::fs::File;
-use tests::{Lab, Workload};
+use tests::{Description, Lab, Workload, artifacts};
 
 use crate::life::wait_for_enabled_counters;
 use crate::record::symbol;
@@ -87,5 +87,37 @@ fn latency_ranks_the_serial_phase_first_where_the_overhead_ranks_the_parallel_on
     assert!(client.wait().unwrap().success());
     let ran = lab.client(&arguments).unwrap();
     assert!(ran.err.contains(&format!("error: no process has the ID {process}\n  try: tasklist")), "{}", ran.err);
+    lab.finish().unwrap();
+}
+
+/// The child does the work, beside another process. The command ends before its last samples are fetched.
+#[test]
+fn a_command_is_recorded_with_the_process_that_it_starts_and_no_other() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let other = lab.workload().unwrap();
+    let program = format!("Z:{}", artifacts().unwrap().join("workload.exe").display()).replace('/', "\\");
+    let arguments = ["record", "-e", "cycles@100k", "-o", "C:\\one.rec", "--", "cmd", "/c", &program, "describe"];
+    let output = lab.wine().drive_c("lab/output.txt");
+    let described = || {
+        let text = std::fs::read_to_string(&output).unwrap_or_default();
+        text.lines().find_map(|line| serde_json::from_str::<Description>(line).ok())
+    };
+    lab.wire.hold_clocks(true).unwrap();
+    let mut client = lab.client_running(&arguments, "the child says nothing", |_| described().is_some()).unwrap();
+    let child = described().unwrap();
+    let of_child = InterruptSite { process: child.process, thread: child.thread, ..site(&other, "alpha") };
+    run(&mut lab, 50, [of_child, site(&other, "beta")]);
+    lab.wire.hold_clocks(false).unwrap();
+    drop(client.stdin.take()); // ends the child
+    assert!(client.wait().unwrap().success());
+    wait_for_enabled_counters(&mut lab, 0);
+    let (_, [recorded, filtered, lost]) = report(&lab, &[]);
+    assert_eq!(recorded + filtered + lost, 100, "every overflow");
+    assert!(
+        (49..=50).contains(&recorded) && (49..=50).contains(&filtered) && lost <= 2,
+        "{recorded} {filtered} {lost}"
+    );
+    drop(other);
     lab.finish().unwrap();
 }

@@ -189,7 +189,7 @@ fn counting() -> Vec<Step> {
 
 fn sampling() -> Vec<Step> {
     let record = |name: &str, options: &[&str]| {
-        Step::client(name, &[&["record"], options, &["--"], &WORK[..]].concat())
+        Step::client(name, &[&["record", "-a"], options, &["--"], &WORK[..]].concat())
             .proof(proof::recorded, "the recording has samples")
     };
     let report = |name: &str, recorded: &str| {
@@ -232,7 +232,7 @@ fn sampling() -> Vec<Step> {
 /// Call stacks, by the client's trace session and by that of Windows Performance Recorder.
 fn call_stacks() -> Vec<Step> {
     let record = |name: &str, options: &[&str]| {
-        Step::client(name, &[&["record"], options, &["--"], &WORK[..]].concat()).needs(&[Need::Counters])
+        Step::client(name, &[&["record", "-a"], options, &["--"], &WORK[..]].concat()).needs(&[Need::Counters])
     };
     let after_stacks =
         |name: &str, arguments: &[&str]| Step::client(name, arguments).needs(&[Need::Counters]).after("record-stacks");
@@ -374,7 +374,7 @@ fn round(
     };
     let client = |step: &str, arguments: &[&str]| with(Step::client(named(step), arguments));
     let record = |step: &str, event: &str| {
-        client(step, &[&["record", "-e", event, "-o", "verifier.rec", "--"], &WORK[..]].concat())
+        client(step, &[&["record", "-a", "-e", event, "-o", "verifier.rec", "--"], &WORK[..]].concat())
     };
     vec![
         // Exit code 2 of verifier says that a restart is needed.

@@ -45,8 +45,13 @@ impl Bench {
         run_words(&self.system, &words.collect::<Vec<_>>())
     }
 
-    /// Runs `record` with a command that exits with code 3.
+    /// Runs `record` with a command that exits with code 3, and records all processes.
     fn record_command(&self, options: &str) -> Run {
+        self.record_exit_3(&format!("-a {options}"))
+    }
+
+    /// Runs `record` with a command that exits with code 3.
+    fn record_exit_3(&self, options: &str) -> Run {
         let file = self.file();
         let words = ["record", "-o", file.to_str().unwrap()].into_iter().chain(options.split_whitespace());
         run_words(&self.system, &words.chain(["--"]).chain(EXIT_3.split(' ')).chain(["exit 3"]).collect::<Vec<_>>())

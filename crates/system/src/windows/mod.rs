@@ -49,7 +49,7 @@ use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};
 use crate::{
     AGENT_PROGRAM, AgentService, CodeIntegrity, LoadedModule, OpenTask, ProcessSource, RunningProcess, ServiceBody,
-    System, Task, VolumeUser, WindowsVersion,
+    StartedProcesses, System, Task, VolumeUser, WindowsVersion,
 };
 
 /// This machine.
@@ -177,6 +177,10 @@ impl System for Windows {
 
     fn end_children_with_this(&self) -> io::Result<()> {
         job::end_children_with_this()
+    }
+
+    fn started_processes(&self) -> io::Result<Box<dyn StartedProcesses>> {
+        Ok(Box::new(job::started_processes()?))
     }
 
     fn shows_progress(&self, command: bool) -> bool {

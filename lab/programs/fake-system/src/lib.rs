@@ -51,7 +51,7 @@ pub use self::event::FakeEvent;
 pub use self::information::{core_type_record, count, disturbed, info};
 pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
-pub use self::processes::PROTECTED;
+pub use self::processes::{FakeStarts, PROTECTED};
 pub use self::records::{module, named, precise_sample, record, sample, sources};
 pub use self::shared::Shared;
 use self::threads::FakeThread;
@@ -61,7 +61,8 @@ use system::known_work::{CALLS, Function, KnownWork};
 use system::topology::Topology;
 use system::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 use system::{
-    AgentService, CodeIntegrity, LoadedModule, ProcessSource, ServiceBody, System, VolumeUser, WindowsVersion,
+    AgentService, CodeIntegrity, LoadedModule, ProcessSource, ServiceBody, StartedProcesses, System, VolumeUser,
+    WindowsVersion,
 };
 use user_error::win32;
 
@@ -114,6 +115,8 @@ pub struct FakeSystem {
     pub processes: Arc<Shared<Vec<(u32, String)>>>,
     /// The modules of the processes that can be opened.
     pub modules: Arc<Shared<BTreeMap<u32, Vec<LoadedModule>>>>,
+    /// The processes that the client starts.
+    pub starts: FakeStarts,
     /// The modules of the kernel.
     pub kernel: Arc<Shared<Vec<LoadedModule>>>,
     /// Whether the token lacks SeDebugPrivilege, so that Windows hides where they are.
@@ -158,6 +161,7 @@ impl FakeSystem {
             until_interrupt: Cell::default(),
             processes: Arc::default(),
             modules: Arc::default(),
+            starts: FakeStarts::default(),
             kernel: Arc::default(),
             is_kernel_hidden: false,
             processor_time: Cell::default(),
@@ -380,6 +384,11 @@ impl System for FakeSystem {
 
     fn end_children_with_this(&self) -> io::Result<()> {
         self.attempt("end children with this")
+    }
+
+    fn started_processes(&self) -> io::Result<Box<dyn StartedProcesses>> {
+        self.attempt("follow the command")?;
+        Ok(Box::new(self.starts.clone()))
     }
 
     fn shows_progress(&self, _: bool) -> bool {

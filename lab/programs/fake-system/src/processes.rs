@@ -1,6 +1,6 @@
 //! The processes of a fake system.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::shared::Shared;
 use system::processes::nt_modules;
 
 use crate::payloads::hidden_modules;
-use system::{LoadedModule, OpenTask, ProcessSource, RunningProcess, Task};
+use system::{LoadedModule, OpenTask, ProcessChange, ProcessSource, RunningProcess, StartedProcesses, Task};
 use user_error::win32;
 
 /// ID of a process that cannot be opened.
@@ -69,5 +69,42 @@ impl ProcessSource for FakeProcesses {
             return nt_modules::parse(&hidden_modules(), "C:\\Windows");
         }
         Ok(self.kernel.borrow().clone())
+    }
+}
+
+/// The starts and ends of the processes of a command, as the test sets them.
+#[derive(Debug, Clone, Default)]
+pub struct FakeStarts(Arc<Shared<FakeChanges>>);
+
+#[derive(Debug, Default)]
+struct FakeChanges {
+    /// ID, and whether it is a start.
+    left: VecDeque<(u32, bool)>,
+    starts: u64,
+}
+
+impl FakeStarts {
+    /// Adds starts (`true`) and ends of processes.
+    pub fn add(&self, changes: &[(u32, bool)]) {
+        let mut all = self.0.borrow_mut();
+        all.left.extend(changes);
+        all.starts += changes.iter().filter(|(_, is_start)| *is_start).count() as u64;
+    }
+
+    /// Adds starts that Windows does not tell of.
+    pub fn lose(&self, starts: u64) {
+        self.0.borrow_mut().starts += starts;
+    }
+}
+
+impl StartedProcesses for FakeStarts {
+    fn next_change(&mut self) -> io::Result<Option<ProcessChange>> {
+        let change =
+            |(id, is_start)| if is_start { ProcessChange::Started(id, None) } else { ProcessChange::Ended(id) };
+        Ok(self.0.borrow_mut().left.pop_front().map(change))
+    }
+
+    fn total(&self) -> io::Result<u64> {
+        Ok(self.0.borrow().starts)
     }
 }

@@ -26,7 +26,7 @@ fn only_samples_of_the_chosen_processes_are_recorded_and_the_others_counted() {
         ("-t 12", vec![lost], [&[], &[12]]),
     ] {
         let bench = bench(&batches);
-        let ran = bench.record_command(options);
+        let ran = bench.record_exit_3(options);
         let filtered = 5 - wanted.len() as u64;
         assert!(
             ran.err.contains(&format!("[ filtered {filtered} samples of other processes and threads ]")),
@@ -100,7 +100,39 @@ fn what_cannot_be_recorded_is_refused_before_anything_starts() {
 #[test]
 fn all_is_less_than_a_process_as_with_perf() {
     let bench = bench(&[&[sample(12, 1), sample(4, 2)]]);
-    let ran = bench.record_command("-a -p 12");
+    let ran = bench.record_command("-p 12");
     assert!(ran.err.contains("note: -p and -t choose what is recorded, and -a does not\n"), "{}", ran.err);
     assert_eq!(bench.recording().samples(), [sample(12, 1)]);
+}
+
+/// The sum law again: what is of no process of the command is filtered.
+#[test]
+fn a_command_is_recorded_with_the_processes_that_it_starts() {
+    let samples = [sample(12, 1), sample(4, 2), sample(16, 3), sample(20, 4)];
+    let recorded_of = |options: &str, untold| {
+        let bench = bench(&[&samples]);
+        bench.system.starts.add(&[(12, true), (16, true), (16, false), (12, false)]);
+        bench.system.starts.lose(untold);
+        (bench.record_exit_3(options), bench.recording())
+    };
+    let (ran, recording) = recorded_of("", 0);
+    assert_eq!(recording.samples(), [sample(12, 1), sample(16, 3)], "{}", ran.err);
+    assert!(ran.err.contains("[ filtered 2 samples of other processes and threads ]"), "{}", ran.err);
+    let tasks = &recording.session().tasks;
+    assert!(tasks.processes.len() == 1 && tasks.with_children, "{tasks:?}");
+    assert_eq!(recording.summary().counts.iter().map(|count| count.filtered).sum::<u64>(), 2);
+    let (ran, recording) = recorded_of("", 1);
+    assert!(ran.err.contains("warning: Windows did not tell of 1 processes of the command"), "{}", ran.err);
+    assert_eq!(recording.samples().len(), 2);
+    for options in ["-a", "-p 4,12,16,20"] {
+        assert_eq!(recorded_of(options, 0).1.samples(), samples, "{options}");
+    }
+}
+
+#[test]
+fn processes_that_go_on_after_the_command_are_named() {
+    let bench = bench(&[&[sample(16, 3)]]);
+    bench.system.starts.add(&[(12, true), (16, true), (20, true), (12, false)]);
+    let ran = bench.record_exit_3("");
+    assert!(ran.err.contains("[ processes that the command started continue: 16, 20 ]"), "{}", ran.err);
 }
