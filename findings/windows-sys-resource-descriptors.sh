@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # windows-sys 0.61.2 (a crate): the list of a device's hardware resources has another layout than that of Windows.
 #
-# A good guess: structures of the WDK have the packing of its headers. wdm.h packs CM_PARTIAL_RESOURCE_DESCRIPTOR to four
-# bytes, so it has 20 bytes on x64, and the physical address in it begins at 4 (mingw-w64's headers 10.0.0 agree). Seen:
-# the crate packs some members of its union, and neither the union nor the structure: 24 bytes, and the address at 8.
+# A good guess: structures of the WDK have the packing of its headers. wdm.h packs CM_PARTIAL_RESOURCE_DESCRIPTOR to
+# four bytes, so it has 20 bytes on x64, and the physical address in it begins at 4 (mingw-w64's headers 10.0.0 agree).
+# Seen: the crate packs some members of its union, and neither the union nor the structure: 24 bytes, and the address
+# at 8.
 # A driver that walks the list of IRP_MN_START_DEVICE with it finds an address of half a start and half a length, and
 # each further descriptor four bytes later than it is.
 set -euo pipefail
