@@ -50,7 +50,8 @@ pub(crate) struct FunctionPart {
 pub(crate) struct UnwindFunctions(Vec<FunctionPart>);
 
 impl UnwindFunctions {
-    /// Reads the exception directory. `at` returns the bytes of the image at an address.
+    /// Reads the exception directory. `at` returns the bytes of the image at an address. Entries without unwind
+    /// information in the image are no functions.
     pub fn read<'a>(directory: &[u8], at: &impl Fn(u32) -> Option<&'a [u8]>) -> Self {
         let entries = directory.chunks_exact(ENTRY_SIZE).filter_map(RuntimeFunction::parse);
         let part = |entry: RuntimeFunction| FunctionPart {
@@ -58,7 +59,8 @@ impl UnwindFunctions {
             end: entry.end,
             function: primary(entry, at).begin,
         };
-        let mut parts: Vec<FunctionPart> = entries.filter(|entry| entry.begin < entry.end).map(part).collect();
+        let is_function = |entry: &RuntimeFunction| entry.begin < entry.end && at(entry.unwind & !INDIRECT).is_some();
+        let mut parts: Vec<FunctionPart> = entries.filter(is_function).map(part).collect();
         parts.sort_by_key(|part| part.begin);
         Self(parts)
     }
@@ -178,6 +180,14 @@ mod tests {
         let functions = functions(&[[0x2000, 0x2010, 0x61], [0x3000, 0x3010, 0x40], [0x4010, 0x4000, 0x10]]);
         let function = |address| functions.part_at(address).map(|part| part.function);
         assert_eq!([0x2000, 0x3000, 0x4000].map(function), [Some(0x1000), Some(0x3000), None]);
+    }
+
+    /// Programs of GHC have entries with arbitrary numbers among the others (findings/elm-function-table.sh).
+    #[test]
+    fn an_entry_without_unwind_information_is_no_function() {
+        let functions =
+            functions(&[[0x1000, 0x1010, 0x10], [0x2000, 0x91D5_D260, 0x9237_E6B0], [0x3000, 0x3010, 0x10]]);
+        assert_eq!([0x1000, 0x2000, 0x3000].map(|address| functions.part_at(address).is_some()), [true, false, true]);
     }
 
     #[test]
