@@ -37,7 +37,8 @@ TEXT
 {
     echo "crate: $first $union $size $kinds"
     debian ../lib/llvm-14/bin/clang --target=x86_64-w64-windows-gnu -w \
-        -D_WIN32_WINNT=0x0A00 -DNTDDI_VERSION=0x0A00000B -isystem usr/x86_64-w64-mingw32/include -isystem usr/x86_64-w64-mingw32/include/ddk -S code.c -o - |
+        -D_WIN32_WINNT=0x0A00 -DNTDDI_VERSION=0x0A00000B -isystem usr/x86_64-w64-mingw32/include \
+        -isystem usr/x86_64-w64-mingw32/include/ddk -S code.c -o - |
         sed -nE 's/^\s+\.long\s+([0-9]+).*/\1/p' | paste -sd' ' | sed 's/^/header: /'
 } | tee seen
 # First descriptor, its union, size of a descriptor, number of kinds.

@@ -19,7 +19,8 @@ pub fn panic(_: []const u8, _: ?*@import("std").builtin.StackTrace, _: ?usize) n
     while (true) {}
 }
 TEXT
-packages/ziglang/zig build-obj code.zig -target x86_64-windows-msvc -fno-strip --cache-dir cache --global-cache-dir cache
+packages/ziglang/zig build-obj code.zig -target x86_64-windows-msvc -fno-strip \
+    --cache-dir cache --global-cache-dir cache
 # The list of fields is in front of its structure.
 llvm llvm-pdbutil dump -types code.obj | awk '
     /LF_FIELDLIST/ { fields = "" }
