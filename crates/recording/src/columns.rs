@@ -5,13 +5,13 @@ use std::{fmt, io};
 use protocol::{RecordKind, SampleRecord};
 use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::bulk::Compressor;
 
-use crate::column::{Columns, put, put_values, unzigzag, unzigzag_u32, zigzag};
+use crate::column::{put, put_values, unzigzag, unzigzag_u32, zigzag};
+use crate::decompressed::DividedColumns;
 use crate::error::BlockError;
-use crate::frame::{MAX_COLUMNS, MAX_SAMPLES, SamplesHead};
+use crate::frame::{MAX_PROCESSORS, SamplesHead};
 use crate::stack::StackId;
-use crate::tree::Numbers;
 
 /// Level of compression: the fastest of the usual ones. Higher levels gain little, because columns repeat bytes.
 const LEVEL: i32 = 1;
@@ -36,15 +36,15 @@ const _: () = assert!(size_of::<Row>() == size_of::<SampleRecord>());
 /// What the samples of a place have in common. The target is part of a branch; of other kinds, the last field counts
 /// upward and is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct SamplePlace {
-    address: u64,
-    target: u64,
-    ids: [u32; 2],
-    source: u32,
-    kind: u16,
-    mode: u16,
+pub struct SamplePlace {
+    pub address: u64,
+    pub target: u64,
+    pub ids: [u32; 2],
+    pub source: u32,
+    pub kind: u16,
+    pub mode: u16,
     /// Number of the call stack.
-    stack: u32,
+    pub stack: u32,
 }
 
 impl SamplePlace {
@@ -54,14 +54,14 @@ impl SamplePlace {
     }
 
     /// Returns a record with the fields of the place; the others are zero.
-    fn record(self) -> SampleRecord {
+    pub fn record(self) -> SampleRecord {
         let Self { address, target, ids, source, kind, mode, .. } = self;
         let row = Row { time: 0, address, ids, processor: 0, source, number: 0, kind, mode, last: target };
         zerocopy::transmute!(row)
     }
 }
 
-const fn is_branch(kind: u16) -> bool {
+pub const fn is_branch(kind: u16) -> bool {
     kind == RecordKind::Branch as u16
 }
 
@@ -216,29 +216,79 @@ impl fmt::Debug for Encoder {
 /// A value for each processor.
 struct PerProcessor<T> {
     first: T,
-    /// One processor for each remainder of its number, so that few samples are looked up in the map.
-    recent: [(Option<u32>, T); 64],
+    /// Values by number, for the numbers that processors have. They are found without a hash.
+    usual: Vec<T>,
     others: FxHashMap<u32, T>,
 }
 
 impl<T: Copy> PerProcessor<T> {
     fn new(first: T) -> Self {
-        Self { first, recent: [(None, first); 64], others: FxHashMap::default() }
+        Self { first, usual: vec![first; MAX_PROCESSORS], others: FxHashMap::default() }
     }
 
-    /// Returns the value of a processor, which there always is.
+    /// Returns the value of a processor.
     #[inline]
-    fn of(&mut self, processor: u32) -> Option<&mut T> {
-        let Self { first, recent, others } = self;
-        let slot = processor as usize % recent.len();
-        let (owner, value) = recent.get_mut(slot)?;
-        if *owner != Some(processor) {
-            if let Some(other) = owner.replace(processor) {
-                others.insert(other, *value);
-            }
-            *value = others.get(&processor).copied().unwrap_or(*first);
+    fn of(&mut self, processor: u32) -> &mut T {
+        let Self { first, usual, others } = self;
+        match usual.get_mut(processor as usize) {
+            Some(value) => value,
+            None => others.entry(processor).or_insert(*first),
         }
-        Some(value)
+    }
+}
+
+/// Decodes the times and numbers of samples, which are differences to the last ones of their processors.
+pub struct Differences {
+    previous: PerProcessor<(u64, u32)>,
+    earliest: u64,
+    latest: u64,
+}
+
+impl Differences {
+    pub fn new(earliest: u64) -> Self {
+        Self { previous: PerProcessor::new((earliest, 0)), earliest: u64::MAX, latest: 0 }
+    }
+
+    /// Makes times and numbers of the differences of the next samples.
+    #[inline]
+    pub fn decode(&mut self, processors: &[u32], times: &mut [u64], numbers: &mut [u32]) {
+        let (mut earliest, mut latest) = (self.earliest, self.latest);
+        for (processor, (time, number)) in processors.iter().zip(times.iter_mut().zip(numbers)) {
+            let previous = self.previous.of(*processor);
+            *time = previous.0.wrapping_add(unzigzag(*time));
+            *number = previous.1.wrapping_add(unzigzag_u32(*number));
+            *previous = (*time, *number);
+            earliest = earliest.min(*time);
+            latest = latest.max(*time);
+        }
+        (self.earliest, self.latest) = (earliest, latest);
+    }
+
+    /// Follows the next samples, whose numbers are the last ones of their processors. Returns whether all of these are
+    /// `usual`.
+    #[inline]
+    pub fn follow(&mut self, processors: &[u32], times: &[u64], usual: u32) -> bool {
+        let (mut earliest, mut latest, mut different) = (self.earliest, self.latest, 0);
+        for (processor, time) in processors.iter().zip(times) {
+            let previous = self.previous.of(*processor);
+            previous.0 = previous.0.wrapping_add(unzigzag(*time));
+            different |= previous.1 ^ usual;
+            earliest = earliest.min(previous.0);
+            latest = latest.max(previous.0);
+        }
+        (self.earliest, self.latest) = (earliest, latest);
+        different == 0
+    }
+
+    /// Returns the last number of a processor.
+    pub fn last_number(&mut self, processor: u32) -> u32 {
+        self.previous.of(processor).1
+    }
+
+    /// Checks that the block has announced the earliest and the latest time.
+    pub fn check(&self, head: &SamplesHead) -> Result<(), BlockError> {
+        let is_right = (self.earliest, self.latest) == (head.earliest, head.latest);
+        is_right.then_some(()).ok_or(BlockError::Columns)
     }
 }
 
@@ -267,55 +317,33 @@ pub struct SampleColumns {
 }
 
 impl SampleColumns {
-    /// Decodes the payload of a block. A wrong payload cannot make it allocate more than a valid one.
-    pub(crate) fn decode(head: &SamplesHead, frame: &[u8], numbers: Numbers) -> Result<Self, BlockError> {
-        let [count, places, length] = [head.samples, head.places, head.columns].map(|number| number as usize);
-        if !(1..=MAX_SAMPLES).contains(&count) || !(1..=count).contains(&places) || length > MAX_COLUMNS {
+    /// Decodes the columns of a block.
+    pub(crate) fn decode(block: &DividedColumns<'_>) -> Result<Self, BlockError> {
+        let places = block.place_records();
+        let stacks = block.place_stacks()?;
+        let DividedColumns { head, processor, place, time, number, last, .. } = block;
+        let (processor, place) = (processor.values(), place.values());
+        let (mut time, mut number, mut last) = (time.values(), number.values(), last.values());
+        if place.iter().fold(0, |most, place| most.max(*place)) >= head.places {
             return Err(BlockError::Columns);
         }
-        let decompressed = Decompressor::new().and_then(|mut one| one.decompress(frame, length));
-        let decompressed = decompressed.map_err(BlockError::Compression)?;
-        let mut columns = Columns(&decompressed);
-        let place_records = decode_places(&mut columns, places)?;
-        let stacks = decode_stacks(&mut columns, places, numbers)?;
-        let processor: Vec<u32> = columns.take(count)?;
-        let place: Vec<u32> = columns.take(count)?;
-        let mut time: Vec<u64> = columns.take(count)?;
-        let mut number: Vec<u32> = columns.take(count)?;
-        let mut last: Vec<u64> = columns.take(count)?;
-        let most = place.iter().fold(0, |most, place| most.max(*place));
-        if !columns.0.is_empty() || decompressed.len() != length || most >= head.places {
-            return Err(BlockError::Columns);
-        }
-
-        let (mut earliest, mut latest) = (u64::MAX, 0);
-        let mut previous = PerProcessor::new((head.earliest, 0_u32));
-        for (processor, (time, number)) in processor.iter().zip(time.iter_mut().zip(&mut number)) {
-            let Some(previous) = previous.of(*processor) else { continue };
-            *time = previous.0.wrapping_add(unzigzag(*time));
-            *number = previous.1.wrapping_add(unzigzag_u32(*number));
-            *previous = (*time, *number);
-            earliest = earliest.min(*time);
-            latest = latest.max(*time);
-        }
-        if (earliest, latest) != (head.earliest, head.latest) {
-            return Err(BlockError::Columns);
-        }
+        let mut differences = Differences::new(head.earliest);
+        differences.decode(&processor, &mut time, &mut number);
+        differences.check(head)?;
         // Counters without PEBS leave the field zero.
-        if last.iter().fold(0, |used, last| used | last) != 0 {
-            let is_branch = |place: &SampleRecord| place.kind() == Some(RecordKind::Branch);
-            let branches: Vec<bool> = place_records.iter().map(is_branch).collect();
+        if !block.last.is_zero() {
+            let branches: Vec<bool> = places.iter().map(|place| place.kind() == Some(RecordKind::Branch)).collect();
             let mut previous = PerProcessor::new(0_u64);
             for ((processor, place), last) in processor.iter().zip(&place).zip(&mut last) {
-                if !branches.get(*place as usize).copied().unwrap_or_default()
-                    && let Some(previous) = previous.of(*processor)
-                {
+                if !branches.get(*place as usize).copied().unwrap_or_default() {
+                    let previous = previous.of(*processor);
                     *last = previous.wrapping_add(unzigzag(*last));
                     *previous = *last;
                 }
             }
         }
-        Ok(Self { places: place_records, stacks, place, processor, time, number, last, earliest, latest })
+        let (earliest, latest) = (head.earliest, head.latest);
+        Ok(Self { places, stacks, place, processor, time, number, last, earliest, latest })
     }
 
     /// Returns whether a sample has a call stack, or a reason why not.
@@ -340,31 +368,4 @@ impl SampleColumns {
             zerocopy::transmute!(Row { time: *time, processor: *processor, number: *number, last, ..row })
         })
     }
-}
-
-fn decode_places(columns: &mut Columns<'_>, count: usize) -> Result<Vec<SampleRecord>, BlockError> {
-    let kinds: Vec<u16> = columns.take(count)?;
-    let modes: Vec<u16> = columns.take(count)?;
-    let sources: Vec<u32> = columns.take(count)?;
-    let processes: Vec<u32> = columns.take(count)?;
-    let threads: Vec<u32> = columns.take(count)?;
-    let addresses: Vec<u64> = columns.take(count)?;
-    let targets: Vec<u64> = columns.take(count)?;
-    let mut address = 0_u64;
-    let each = kinds.into_iter().zip(modes).zip(sources).zip(processes).zip(threads).zip(addresses).zip(targets);
-    let places = each.map(|((((((kind, mode), source), process), thread), difference), target)| {
-        address = address.wrapping_add(unzigzag(difference));
-        let target = if is_branch(kind) { address.wrapping_add(unzigzag(target)) } else { 0 };
-        SamplePlace { address, target, ids: [process, thread], source, kind, mode, stack: 0 }.record()
-    });
-    Ok(places.collect())
-}
-
-fn decode_stacks(columns: &mut Columns<'_>, count: usize, numbers: Numbers) -> Result<Vec<StackId>, BlockError> {
-    let mut stack = 0_u64;
-    let each = columns.take::<u64>(count)?.into_iter().map(|difference| {
-        stack = stack.wrapping_add(unzigzag(difference));
-        numbers.global(u32::try_from(stack).map_err(|_| BlockError::Columns)?)
-    });
-    each.collect()
 }

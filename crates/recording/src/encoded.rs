@@ -8,6 +8,7 @@ use zerocopy::FromBytes;
 
 use crate::block::{Block, Methods, Process, RecordedSession, Summary};
 use crate::columns::SampleColumns;
+use crate::decompressed::DecompressedSamples;
 use crate::error::{BlockError, ReadError};
 use crate::frame::{BlockHeader, SamplesHead, StacksHead};
 use crate::stack::StackId;
@@ -150,9 +151,17 @@ impl EncodedSamples {
     /// # Errors
     /// If the block is damaged.
     pub fn columns(&self) -> Result<SampleColumns, ReadError> {
+        self.decompress()?.columns()
+    }
+
+    /// Decompresses the block, to decode what is needed of it.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn decompress(&self) -> Result<DecompressedSamples, ReadError> {
         self.checked(|| {
             let (head, frame) = self.head()?;
-            SampleColumns::decode(&head, frame, self.numbers)
+            DecompressedSamples::new(self.offset, head, frame, self.numbers)
         })
     }
 

@@ -8,6 +8,9 @@ pub const FORMAT_VERSION: u32 = 6;
 /// Maximum number of samples in a block.
 pub const MAX_SAMPLES: usize = 1 << 16;
 
+/// Maximum number of processors of a session, which is that of Windows.
+pub const MAX_PROCESSORS: usize = 1 << 11;
+
 /// Maximum size of a JSON payload in bytes. The final counts of every event of the largest session on every processor
 /// fit.
 pub const MAX_JSON: usize = 32 << 20;

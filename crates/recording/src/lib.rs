@@ -97,6 +97,7 @@
 //! | `block` | contents of the blocks |
 //! | `stack`, `tree` | call stacks of samples; their tree, and its blocks |
 //! | `columns` | samples in columns |
+//! | `decompressed`, `place_counts` | blocks of samples of which not all columns are decoded; their samples by place |
 //! | `parts`, `joined` | the newest samples of a recording with a limit, in files beside it; reads them with it |
 //! | `frame` | the layouts above |
 //! | `writer` | [`Writer`] and its errors |
@@ -107,11 +108,13 @@
 mod block;
 mod column;
 mod columns;
+mod decompressed;
 mod encoded;
 mod error;
 mod frame;
 mod joined;
 mod parts;
+mod place_counts;
 mod reader;
 mod stack;
 mod text;
@@ -123,11 +126,13 @@ pub use block::{
     Process, RecordedEvent, RecordedSession, RecordedTasks, Summary,
 };
 pub use columns::SampleColumns;
+pub use decompressed::DecompressedSamples;
 pub use encoded::{EncodedBlock, EncodedSamples, EncodedStacks, SamplesPosition};
 pub use error::{BlockError, ReadError};
 pub use frame::{FORMAT_VERSION, MAX_SAMPLES};
 pub use joined::JoinedFile;
 pub use parts::{Limits, Parts, existing_parts, move_parts, remove_parts};
+pub use place_counts::{CountedPlace, PlaceCounts};
 pub use reader::Reader;
 pub use stack::{CallStack, MissingStack, SampleStack, StackEnd, StackId};
 pub use text::printable;

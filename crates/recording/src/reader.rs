@@ -9,15 +9,14 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::block::{Block, RecordedSession};
 use crate::encoded::{EncodedBlock, EncodedSamples, EncodedStacks, checked};
 use crate::error::{BlockError, ReadError};
-use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, SamplesHead, StacksHead};
+use crate::frame::{
+    BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MAX_PROCESSORS, SamplesHead, StacksHead,
+};
 use crate::tree::Numbers;
 
 /// Maximum number of events of a session: the driver accepts 64. Many of them would cost their product with the
 /// processors.
 const MAX_EVENTS: usize = 1 << 10;
-
-/// Maximum number of processors of a session, which is that of Windows.
-const MAX_PROCESSORS: usize = 1 << 11;
 
 /// An iterator over the blocks of a recording. Unless it ends after a summary, its last item is an error.
 ///

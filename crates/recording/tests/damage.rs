@@ -7,7 +7,10 @@ use crate::support::{
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
-use recording::{Block, BlockError, FORMAT_VERSION, ReadError, StackEnd, StackId, StackNode, StackNodes, StackTree};
+use recording::{
+    Block, BlockError, EncodedBlock, FORMAT_VERSION, ReadError, Reader, StackEnd, StackId, StackNode, StackNodes,
+    StackTree,
+};
 
 /// Splits a file into the bytes of its blocks.
 fn parts(file: &[u8]) -> Vec<Vec<u8>> {
@@ -234,7 +237,19 @@ proptest! {
         let (blocks, end) = read(&file(&parts)[..]);
         prop_assert_eq!(blocks.len(), 2);
         prop_assert!(matches!(end, Some(ReadError::Damaged { .. })), "{:?}", end);
+        prop_assert!(!is_counted(&file(&parts)));
     }
+}
+
+/// Returns whether the samples of the last block can be counted by place.
+fn is_counted(file: &[u8]) -> bool {
+    let mut reader = Reader::new(file).unwrap();
+    let blocks = std::iter::from_fn(|| reader.next_encoded()).map_while(Result::ok);
+    let samples = blocks.filter_map(|block| match block {
+        EncodedBlock::Samples(samples) => Some(samples),
+        _ => None,
+    });
+    samples.last().unwrap().decompress().and_then(|block| block.place_counts()).is_ok()
 }
 
 /// Returns a column of numbers below 256, as the format has it: their size in bytes, and their bytes.
@@ -394,8 +409,10 @@ fn samples_have_a_place_and_the_times_that_their_block_announces() {
         let columns = sample_columns(place, times, behind);
         let frame = zstd::bulk::compress(&columns, 1).unwrap();
         let block = forged_samples(announced, [2, 2, u32::try_from(columns.len()).unwrap()], &frame);
+        let counted = is_counted(&file(&[parts(&written(&small()))[..2].to_vec(), vec![block.clone()]].concat()));
         let (read, found) = read_behind(&[block]);
         let case = (place, times, announced, behind);
+        assert_eq!(counted, reason == "read", "{case:?}");
         assert_eq!((read.len(), found.as_str()), (usize::from(reason == "read"), reason), "{case:?}");
         if let [Block::Samples(samples)] = &read[..] {
             assert_eq!(samples[0].time(), announced[0]);

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use protocol::{RecordKind, SampleRecord};
 use recording::{
     Block, BlockError, CallStack, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, Kept, MAX_SAMPLES,
-    Module, OffCpuSummary, Process, ReadError, Reader, RecordedEvent, RecordedSession, RecordedTasks, SampleStack,
-    StackEnd, StackTree, Summary, WriteError, Writer,
+    MissingStack, Module, OffCpuSummary, Process, ReadError, Reader, RecordedEvent, RecordedSession, RecordedTasks,
+    SampleStack, StackEnd, StackTree, Summary, WriteError, Writer,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -234,6 +234,58 @@ fn columns_are_the_samples_by_their_fields() {
         // Kind 7 is a branch, whose place has its last field.
         let lasts = if index % 2 == 1 { [last, 0] } else { [0, last] };
         assert_eq!((place[1], [place[5], columns.last[index]]), (address, lasts), "{index}");
+    }
+}
+
+/// Generates samples of which most have the interval of their processor, so many that they are not decoded at a time.
+fn many_samples() -> impl Strategy<Value = Vec<SampleRecord>> {
+    let alike = |others: u32, processors: u64| {
+        let interval = prop_oneof![100_000 => Just(None), others => (0_u64..0xFFFF_FFFF).prop_map(Some)];
+        let sample = (0_u64..40, 0..processors, interval).prop_map(|(address, processor, interval)| {
+            let interval = interval.unwrap_or(1_000 + processor / 2);
+            let words = [address, address << 4, 8 << 32 | 4, 0x13 << 32 | processor, interval, 0];
+            SampleRecord::read_from_bytes(words.as_bytes()).unwrap()
+        });
+        vec(sample, 1..3_000)
+    };
+    prop_oneof![vec(any_sample(), 1..60), alike(1, 1), alike(100, 2), alike(1, 4), alike(20_000, 4)]
+}
+
+proptest! {
+    #[test]
+    fn the_counts_of_a_block_are_those_of_its_samples(
+        records in many_samples(),
+        missing in prop::sample::select(&MissingStack::ALL[..]),
+    ) {
+        let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+        writer.samples(&records).unwrap();
+        let stacked = records.iter().map(|record| (*record, SampleStack::Missing(missing)));
+        writer.stacked_samples(&stacked.collect::<Vec<_>>()).unwrap();
+        let file = writer.finish(&summary()).unwrap();
+        let mut reader = Reader::new(&file[..]).unwrap();
+        let blocks = std::iter::from_fn(|| reader.next_encoded()).filter_map(|block| match block.unwrap() {
+            EncodedBlock::Samples(samples) => Some(samples.decompress().unwrap()),
+            _ => None,
+        });
+        let mut number = 0;
+        for block in blocks {
+            let (counts, columns) = (block.place_counts().unwrap(), block.columns().unwrap());
+            prop_assert_eq!((counts.earliest, counts.latest), (columns.earliest, columns.latest));
+            prop_assert_eq!(counts.places.len(), columns.places.len());
+            for (index, place) in counts.places.iter().enumerate() {
+                let of_place = columns.place.iter().zip(&columns.number).filter(|(place, _)| **place as usize == index);
+                let numbers: Vec<u128> = of_place.map(|(_, number)| u128::from(*number)).collect();
+                prop_assert_eq!(place.samples as usize, numbers.len());
+                prop_assert_eq!(u128::from(place.numbers), numbers.iter().sum::<u128>());
+                prop_assert_eq!(place.squares, numbers.iter().map(|number| number * number).sum::<u128>());
+                prop_assert_eq!(place.stack, columns.stacks[index]);
+                let [time, _, ids, source, kind, _] = words(&columns.places[index]);
+                prop_assert_eq!(place.address, words(&columns.places[index])[1]);
+                prop_assert_eq!(words(&counts.groups[place.group as usize]), [time, 0, ids, source, kind, 0]);
+            }
+            number += 1;
+        }
+        prop_assert_eq!(number, 2);
     }
 }
 

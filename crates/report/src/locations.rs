@@ -156,8 +156,19 @@ impl<'a, 'b> LocationAdder<'a, 'b> {
     /// Adds samples at a location.
     #[inline]
     pub fn add(&mut self, location: SampleLocation, weight: SampleWeight) {
-        let SampleLocation { ip, stack, .. } = location;
-        let group = self.groups.number_of(SampleLocation { ip: 0, stack: StackId::NOT_RECORDED, ..location });
+        let group = self.group(location);
+        self.add_to(group, location.ip, location.stack, weight);
+    }
+
+    /// Returns the number of the group of a location, which is independent of its address and its call stack.
+    #[inline]
+    pub fn group(&mut self, location: SampleLocation) -> u32 {
+        self.groups.number_of(SampleLocation { ip: 0, stack: StackId::NOT_RECORDED, ..location })
+    }
+
+    /// Adds samples at a location of this group.
+    #[inline]
+    pub fn add_to(&mut self, group: u32, ip: u64, stack: StackId, weight: SampleWeight) {
         self.sums.add(LocationKey { ip, group, stack }, weight);
     }
 

@@ -1,12 +1,12 @@
 //! Counts samples by location in one pass.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, RangeInclusive};
 use std::sync::{Mutex, PoisonError};
 
 use protocol::{AnySample, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
 use rayon::prelude::*;
-use recording::{EncodedSamples, ReadError, SampleColumns, StackId};
+use recording::{CountedPlace, DecompressedSamples, EncodedSamples, PlaceCounts, ReadError, SampleColumns, StackId};
 
 use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SharedLocations};
 use crate::parallelism::{Parallelism, latency};
@@ -219,7 +219,7 @@ impl SampleCounts {
         let counted = blocks.par_bridge().fold(
             || Counter::new(rules, &locations),
             |mut counter, block| {
-                let added = block.columns().map(|columns| counter.add_columns(&columns, ends));
+                let added = block.decompress().and_then(|block| counter.add_block(&block, ends));
                 if let Err(error) = added {
                     *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
@@ -319,6 +319,17 @@ struct CountedStack {
     outcome: Option<StackId>,
 }
 
+/// What places have in common, and the total of their samples.
+#[derive(Debug)]
+struct PlaceGroup {
+    source: SampledSource,
+    /// The kind of the samples, if they are PEBS records.
+    kind: Option<PreciseKind>,
+    /// Number of the group of their locations.
+    locations: u32,
+    total: Total,
+}
+
 /// Counts records in one thread.
 struct Counter<'a, 'b> {
     rules: &'a Rules,
@@ -349,53 +360,65 @@ impl<'a, 'b> Counter<'a, 'b> {
     }
 
     /// Counts the samples of a block, place by place if the rules allow it.
-    fn add_columns(&mut self, columns: &SampleColumns, ends: &StackEnds) {
-        let stacks: Vec<CountedStack> = if columns.have_stacks() {
-            let ends = ends.read();
-            columns
-                .stacks
-                .iter()
-                .map(|stack| CountedStack { stack: *stack, outcome: Some(outcome(&ends, *stack)) })
-                .collect()
-        } else {
-            vec![CountedStack::default(); columns.places.len()]
-        };
-        let stack_of = |place: &u32| stacks.get(*place as usize).copied().unwrap_or_default();
+    fn add_block(&mut self, block: &DecompressedSamples, ends: &StackEnds) -> Result<(), ReadError> {
         if !self.rules.depend_on_places() {
-            return self.add(columns.records().zip(columns.place.iter().map(stack_of)));
+            self.add_columns(&block.columns()?, ends, |_| true);
+            return Ok(());
         }
-        let SampleColumns { earliest, latest, .. } = *columns;
-        let mut sums = vec![(SampleWeight::default(), 0); columns.places.len()];
-        for (place, interval) in columns.place.iter().zip(&columns.number) {
-            if let Some((weight, squares)) = sums.get_mut(*place as usize) {
-                let events = u64::from(*interval);
-                weight.samples += 1;
-                weight.events += events;
-                *squares += u128::from(events).pow(2);
-            }
-        }
+        let counts = block.place_counts()?;
+        let PlaceCounts { earliest, latest, .. } = counts;
         self.sums.earliest = self.sums.earliest.into_iter().chain([earliest]).min();
         self.sums.latest = self.sums.latest.max(Some(latest));
-        let mut others = vec![false; columns.places.len()];
-        for (((place, stack), (weight, squares)), other) in
-            columns.places.iter().zip(&stacks).zip(sums).zip(&mut others)
+        let outcomes = outcomes(counts.places.iter().map(|place| place.stack), ends);
+        let mut groups: Vec<Option<PlaceGroup>> =
+            counts.groups.iter().map(|group| self.place_group(group, &(earliest..=latest))).collect();
+        for (index, CountedPlace { address, group, stack, samples, numbers, squares }) in
+            counts.places.iter().enumerate()
         {
-            // Events of a branch, and what is no sample, depend on more than the place. So do processes, if several had
-            // the ID during the block.
-            if let Ok(record @ (Record::Sample(_) | Record::Precise(_))) = place.parse()
-                && let Some(sample) = record.sample()
-                && let Some(process) = self.rules.creations.during(sample.process, &(earliest..=latest))
-            {
-                self.add_samples(&sample, *stack, process, &record, Total { weight, squares, ..Total::default() });
-            } else {
-                *other = true;
+            let Some(Some(group)) = groups.get_mut(*group as usize) else { continue };
+            let weight = SampleWeight { samples: (*samples).into(), events: *numbers };
+            let shown = if self.rules.detail.stacks { *stack } else { StackId::NOT_RECORDED };
+            self.locations.add_to(group.locations, *address, shown, weight);
+            group.total.weight += weight;
+            group.total.squares += squares;
+            if let Some(outcome) = outcomes.get(index) {
+                self.sums.stacks.entry(group.source).or_default().add(*outcome, weight.samples);
             }
         }
-        if others.contains(&true) {
-            let is_other = |(_, place): &(SampleRecord, &u32)| others.get(**place as usize).is_some_and(|other| *other);
-            let records = columns.records().zip(&columns.place).filter(is_other);
-            self.add(records.map(|(record, place)| (record, stack_of(place))));
+        for PlaceGroup { source, total, kind, .. } in groups.iter().flatten() {
+            self.add_total(*source, *kind, *total);
         }
+        if groups.iter().any(Option::is_none) {
+            let is_counted = |place: &CountedPlace| groups.get(place.group as usize).is_some_and(Option::is_some);
+            let is_other = |place: usize| counts.places.get(place).is_some_and(|place| !is_counted(place));
+            self.add_columns(&block.columns()?, ends, is_other);
+        }
+        Ok(())
+    }
+
+    /// Counts the samples of the places that `selects` accepts, each by itself.
+    fn add_columns(&mut self, columns: &SampleColumns, ends: &StackEnds, selects: impl Fn(usize) -> bool) {
+        let outcomes = outcomes(columns.stacks.iter().copied(), ends);
+        let stack_of = |place: usize| CountedStack {
+            stack: columns.stacks.get(place).copied().unwrap_or_default(),
+            outcome: outcomes.get(place).copied(),
+        };
+        let places = columns.place.iter().map(|place| *place as usize);
+        let selected = columns.records().zip(places).filter(|(_, place)| selects(*place));
+        self.add(selected.map(|(record, place)| (record, stack_of(place))));
+    }
+
+    /// Returns what the places of a group have in common; `None` if their samples differ in more than the intervals:
+    /// events of a branch, records that are no samples, and processes, if several had the ID during the `times`.
+    fn place_group(&mut self, group: &SampleRecord, times: &RangeInclusive<u64>) -> Option<PlaceGroup> {
+        let Ok(record @ (Record::Sample(_) | Record::Precise(_))) = group.parse() else { return None };
+        let Rules { detail, sources, creations, .. } = self.rules;
+        let sample = record.sample()?;
+        let process = creations.during(sample.process, times)?;
+        let source = sources.source_of(&sample);
+        let common = SampleLocation::of(&sample, process, *detail);
+        let locations = self.locations.group(SampleLocation { core_type: source.core_type, ..common });
+        Some(PlaceGroup { source, kind: precise_kind(&record), locations, total: Total::default() })
     }
 
     fn add_one(&mut self, record: &Record, stack: CountedStack) {
@@ -438,15 +461,19 @@ impl<'a, 'b> Counter<'a, 'b> {
             let location = SampleLocation { core_type, parallelism, stack, ..common };
             self.locations.add(location, added.weight);
         }
-        if self.run.0 != sampled {
+        self.add_total(sampled, precise_kind(record), added);
+    }
+
+    /// Adds samples of a source to its total. All of them are PEBS records of this kind, or none.
+    fn add_total(&mut self, source: SampledSource, kind: Option<PreciseKind>, mut added: Total) {
+        if self.run.0 != source {
             self.end_run();
-            self.run = (sampled, Total::default());
+            self.run = (source, Total::default());
         }
-        if let Record::Precise(PreciseSample { kind, .. }) = record {
-            match kind {
-                PreciseKind::Precise => added.precise = added.weight.samples,
-                PreciseKind::PreciseNext => added.precise_next = added.weight.samples,
-            }
+        match kind {
+            Some(PreciseKind::Precise) => added.precise = added.weight.samples,
+            Some(PreciseKind::PreciseNext) => added.precise_next = added.weight.samples,
+            None => {}
         }
         self.run.1 += added;
     }
@@ -463,6 +490,24 @@ impl<'a, 'b> Counter<'a, 'b> {
         self.end_run();
         self.locations.finish();
         self.sums
+    }
+}
+
+/// Returns what is beyond the outermost caller of each of these stacks, or why there is no stack; nothing if call
+/// stacks were not recorded.
+fn outcomes(stacks: impl Iterator<Item = StackId> + Clone, ends: &StackEnds) -> Vec<StackId> {
+    if stacks.clone().all(|stack| stack == StackId::NOT_RECORDED) {
+        return Vec::new();
+    }
+    let ends = ends.read();
+    stacks.map(|stack| outcome(&ends, stack)).collect()
+}
+
+/// Returns the kind of a PEBS record.
+fn precise_kind(record: &Record) -> Option<PreciseKind> {
+    match record {
+        Record::Precise(PreciseSample { kind, .. }) => Some(*kind),
+        _ => None,
     }
 }
 
