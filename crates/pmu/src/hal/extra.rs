@@ -211,8 +211,9 @@ impl<E> Hal<E> {
     }
 
     /// Writes back what was found in the extra registers of the current processor: one write for each register that was
-    /// used. The last thread of a core writes shared ones back; of a core that falls asleep, the last that was awake. A
-    /// thread that falls asleep must count as asleep already: if both do at the same time, both write back.
+    /// used, or none at the end of their use by a processor that sleeps. The last thread of a core that is awake writes
+    /// shared ones back. A thread that falls asleep must count as asleep already: if both do at the same time, both
+    /// write back.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -224,14 +225,11 @@ impl<E> Hal<E> {
             let other = self.other_thread(current.index());
             let shared = other.and_then(|other| self.thread_bit(current.index(), other, register));
             let is_used_there = shared.is_some_and(|(first, bit)| {
+                let kept = if ends { !bit } else { u8::MAX };
                 let others = 0b11 << (2 * register as u8) & !bit;
-                if ends {
-                    first.extra.users.fetch_and(!bit, Ordering::AcqRel) & others != 0
-                } else {
-                    first.extra.users.load(Ordering::Acquire) & others != 0 && other.is_some_and(is_awake)
-                }
+                first.extra.users.fetch_and(kept, Ordering::AcqRel) & others != 0 && other.is_some_and(is_awake)
             });
-            if !is_used_there {
+            if !is_used_there && (!ends || !pmu.is_asleep()) {
                 current.cpu().wrmsr(register.msr(), pmu.extra.found(register));
             }
         }

@@ -86,9 +86,10 @@ impl<E> Hal<E> {
     pub fn release(&self, current: CurrentCpu<'_, impl Cpu>) {
         if let Some(pmu) = self.pmu(current.index())
             && pmu.set_initialized(false)
-            && !pmu.is_asleep()
         {
-            self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
+            if !pmu.is_asleep() {
+                self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
+            }
             self.release_extra_registers(current, pmu, true);
         }
     }

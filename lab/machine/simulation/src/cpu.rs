@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Mode, Processor, Selected};
 use pmu::first_access::{self, Access, Phase, RegisterGroup};
@@ -44,6 +44,8 @@ pub struct ModelCpu {
     first: Mutex<BTreeSet<(Access, u32)>>,
     /// By register, what an unguarded write may write.
     proven: Mutex<BTreeMap<u32, Proven>>,
+    /// The same of registers that the threads of a core may share: one writes back what the other has found.
+    shared_proven: Arc<Mutex<BTreeMap<u32, Proven>>>,
     /// Registers that software has written since the processor was reset.
     written: Mutex<BTreeSet<u32>>,
     /// Whether an unguarded access panics unless it is in `first`.
@@ -67,8 +69,6 @@ struct Proven {
 /// Returns the bits of a register that may be cleared although no guarded write has cleared them.
 const fn clear_by_others(number: u32) -> u64 {
     match number {
-        // The threads of a core may share MSR_OFFCORE_RSP_0 and 1: one writes back what the other has found.
-        0x1A6 | 0x1A7 => u64::MAX,
         // Fixed counter 3 and its metrics, in IA32_FIXED_CTR_CTRL and IA32_PERF_GLOBAL_CTRL. A trial would stop them
         // for a program that counts them already, although only a forced session takes them from it.
         0x38D => 0xF << 12,
@@ -76,6 +76,9 @@ const fn clear_by_others(number: u32) -> u64 {
         _ => 0,
     }
 }
+
+/// MSR_OFFCORE_RSP_0 and 1, which the threads of a core of Nehalem and Westmere share.
+const SHARED: [u32; 2] = [0x1A6, 0x1A7];
 
 /// No guarded access has faulted.
 const NO_FAULT: u64 = u64::MAX;
@@ -112,10 +115,16 @@ impl ModelCpu {
             asleep: AtomicBool::new(false),
             first: Mutex::default(),
             proven: Mutex::default(),
+            shared_proven: Arc::default(),
             written: Mutex::default(),
             must_guard: AtomicBool::new(false),
             since_fault: AtomicU64::new(NO_FAULT),
         }
+    }
+
+    /// Lets what is proven of shared registers by one thread of a core hold for the other.
+    pub(crate) fn share_proven(&mut self, other: &Self) {
+        self.shared_proven = Arc::clone(&other.shared_proven);
     }
 
     /// Sets whether every unguarded access panics unless a guarded one of the same kind came before it, and every
@@ -178,10 +187,14 @@ impl ModelCpu {
         }
     }
 
+    fn proven(&self, number: u32) -> &Mutex<BTreeMap<u32, Proven>> {
+        if SHARED.contains(&number) { &self.shared_proven } else { &self.proven }
+    }
+
     /// Notes what a register has taken, or had.
     fn note_proven(&self, number: u32, value: u64) {
         if self.must_guard() {
-            let mut all = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.proven(number).lock().unwrap_or_else(PoisonError::into_inner);
             let proven = all.entry(number).or_default();
             proven.set |= value;
             proven.clear |= !value;
@@ -193,7 +206,7 @@ impl ModelCpu {
     #[track_caller]
     fn check_proven(&self, number: u32, value: u64) {
         if self.must_guard() {
-            let all = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = self.proven(number).lock().unwrap_or_else(PoisonError::into_inner);
             let proven = all.get(&number).unwrap_or(const { &Proven { set: 0, clear: 0, zero: false } });
             let (by_others, set) = (clear_by_others(number), value & !proven.set);
             let clear = !value & !proven.clear & !by_others;

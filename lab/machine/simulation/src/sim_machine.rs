@@ -126,7 +126,15 @@ impl SimMachine {
             processor.set_memory(Box::new(host_memory::ProcessMemory));
             processors.push(processor);
         }
-        Self::of(processors)
+        let mut machine = Self::of(processors);
+        if identity.has_related_threads() {
+            for core in machine.processors.chunks_exact_mut(2) {
+                if let [first, second] = core {
+                    second.share_proven(first);
+                }
+            }
+        }
+        machine
     }
 
     /// Creates a machine with these processors, all active.
