@@ -37,8 +37,10 @@ fn run(workspace: &Workspace, target: &FuzzTarget) -> Result<()> {
 /// Runs every fuzzer, as a part of `soak`. Needs the artifacts and the package.
 fn soak(workspace: &Workspace) -> Result<()> {
     const REQUESTS: u64 = 100_000_000;
+    const LYING_REQUESTS: u64 = 20_000_000;
     const DRIVER_REQUESTS: u64 = 1_000_000;
     requests::run(workspace, &RequestArguments::of_requests(REQUESTS))?;
+    requests::run(workspace, &RequestArguments { lies: true, ..RequestArguments::of_requests(LYING_REQUESTS) })?;
     for seed in 1..=2 {
         requests::run(workspace, &RequestArguments::of_a_day(seed))?;
     }

@@ -16,5 +16,8 @@ pub fn run(workspace: &Workspace, arguments: &RequestArguments) -> Result<()> {
     if let Some(hours) = arguments.hours {
         command.args(["--hours", &hours.to_string()]);
     }
+    if arguments.lies {
+        command.arg("--lies");
+    }
     run::verbose(&mut command)
 }

@@ -52,6 +52,9 @@ pub struct RequestArguments {
     /// Instead of random machines, let this many hours pass on one machine of each of some processors
     #[arg(long, value_name = "HOURS")]
     pub hours: Option<u64>,
+    /// Let the processors answer RDMSR and CPUID with lies; then only the rules for registers are checked
+    #[arg(long, conflicts_with = "hours")]
+    pub lies: bool,
     /// Number of threads
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     pub threads: usize,
@@ -60,7 +63,7 @@ pub struct RequestArguments {
 impl RequestArguments {
     /// Makes the arguments of a run with this many requests.
     pub const fn of_requests(requests: u64) -> Self {
-        Self { seed: 1, requests, minutes: None, hours: None, threads: 2 }
+        Self { seed: 1, requests, minutes: None, hours: None, lies: false, threads: 2 }
     }
 
     /// Makes the arguments of a run in which a day passes; with an even seed, beside other programs.

@@ -11,6 +11,7 @@ use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Hal, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
 
 use crate::fault_point;
+use crate::lies::{Liar, Lie, Question};
 
 /// A model processor that the code under test runs on.
 pub struct ModelCpu {
@@ -52,6 +53,10 @@ pub struct ModelCpu {
     must_guard: AtomicBool,
     /// Accesses since a guarded one faulted, or [`NO_FAULT`].
     since_fault: AtomicU64,
+    /// Decides how the processor answers, and whether there is one.
+    liar: (Mutex<Option<Liar>>, AtomicBool),
+    /// Registers of which it lied without a guard.
+    lied: Mutex<BTreeSet<u32>>,
 }
 
 /// What guarded writes have written to a register, or unguarded reads have found there after another program wrote it.
@@ -76,6 +81,9 @@ const fn clear_by_others(number: u32) -> u64 {
         _ => 0,
     }
 }
+
+/// IA32_PMC0.
+const FIRST_COUNTER: u32 = 0xC1;
 
 /// MSR_OFFCORE_RSP_0 and 1, which the threads of a core of Nehalem and Westmere share.
 const SHARED: [u32; 2] = [0x1A6, 0x1A7];
@@ -119,7 +127,29 @@ impl ModelCpu {
             written: Mutex::default(),
             must_guard: AtomicBool::new(false),
             since_fault: AtomicU64::new(NO_FAULT),
+            liar: Default::default(),
+            lied: Mutex::default(),
         }
+    }
+
+    /// Lets `liar` decide how the processor answers the code under test. What an unguarded read answers may be written
+    /// back then. With `None`, which is the default, the answers are true.
+    pub fn lie(&self, liar: Option<Liar>) {
+        self.liar.1.store(liar.is_some(), Ordering::Relaxed);
+        *self.liar.0.lock().unwrap_or_else(PoisonError::into_inner) = liar;
+    }
+
+    fn lies(&self) -> bool {
+        self.liar.1.load(Ordering::Relaxed)
+    }
+
+    /// Returns how the processor answers.
+    fn lie_about(&self, question: Question) -> Lie {
+        if !self.lies() {
+            return Lie::Truth;
+        }
+        let mut liar = self.liar.0.lock().unwrap_or_else(PoisonError::into_inner);
+        liar.as_mut().map_or(Lie::Truth, |liar| liar(question))
     }
 
     /// Lets what is proven of shared registers by one thread of a core hold for the other.
@@ -221,9 +251,14 @@ impl ModelCpu {
     fn attempted<T>(
         &self,
         access: &'static str,
+        lie: Lie,
         execute: impl FnOnce(&mut Processor) -> Result<T, GeneralProtection>,
     ) -> Result<T, GeneralProtection> {
-        if fault_point::fails(access) { Err(GeneralProtection) } else { execute(&mut self.accessed()) }
+        if fault_point::fails(access) || lie == Lie::Fault {
+            Err(GeneralProtection)
+        } else {
+            execute(&mut self.accessed())
+        }
     }
 
     /// Returns the result of a guarded access.
@@ -435,7 +470,15 @@ pub fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::D
 
 impl Cpuid for ModelCpu {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
-        let [eax, ebx, ecx, edx] = self.model().cpuid(leaf, subleaf);
+        let mut registers = self.model().cpuid(leaf, subleaf);
+        if let lie @ (Lie::Inverted(_) | Lie::Instead(_)) = self.lie_about(Question::Cpuid(leaf, subleaf)) {
+            let truth = registers.iter().rev().fold(0, |all, register| all << 32 | u128::from(*register));
+            let answer = lie.instead_of(truth).to_le_bytes();
+            for (register, bytes) in registers.iter_mut().zip(answer.as_chunks().0) {
+                *register = u32::from_le_bytes(*bytes);
+            }
+        }
+        let [eax, ebx, ecx, edx] = registers;
         CpuIdResult { eax, ebx, ecx, edx }
     }
 }
@@ -449,13 +492,15 @@ impl GuardedCpu for ModelCpu {
 
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdmsr {:#x}", msr.address()));
-        let outcome = self.attempted("try_rdmsr", |model| model.rdmsr(msr.address()));
-        self.guarded(Access::Read, msr.address(), outcome)
+        let lie = self.lie_about(Question::GuardedRead(msr.address()));
+        let outcome = self.attempted("try_rdmsr", lie, |model| model.rdmsr(msr.address()));
+        self.guarded(Access::Read, msr.address(), outcome).map(|value| lie.instead_of_register(value))
     }
 
     fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded wrmsr {:#x}", msr.address()));
-        let outcome = self.attempted("try_wrmsr", |model| model.wrmsr(msr.address(), value));
+        let lie = self.lie_about(Question::GuardedWrite(msr.address()));
+        let outcome = self.attempted("try_wrmsr", lie, |model| model.wrmsr(msr.address(), value));
         if outcome.is_ok() {
             self.note_written(msr.address());
             self.note_proven(msr.address(), value);
@@ -465,7 +510,8 @@ impl GuardedCpu for ModelCpu {
 
     fn try_rdpmc(&self, index: u32) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdpmc {index:#x}"));
-        let outcome = self.attempted("try_rdpmc", |model| model.rdpmc(index));
+        let lie = self.lie_about(Question::GuardedCounter(index));
+        let outcome = self.attempted("try_rdpmc", lie, |model| model.rdpmc(index));
         self.guarded(Access::Counter, index, outcome)
     }
 
@@ -479,7 +525,12 @@ impl Cpu for ModelCpu {
         let access = format_args!("rdmsr {:#x}", msr.address());
         self.note(Access::Read, msr.address(), &access);
         let value = served(self.accessed().rdmsr(msr.address()), &access);
-        if self.is_written(msr.address()) {
+        let lie = self.lie_about(Question::Read(msr.address()));
+        let value = lie.instead_of_register(value);
+        if lie != Lie::Truth {
+            self.lied.lock().unwrap_or_else(PoisonError::into_inner).insert(msr.address());
+        }
+        if self.is_written(msr.address()) || self.lies() {
             self.note_proven(msr.address(), value);
         }
         value
@@ -490,13 +541,22 @@ impl Cpu for ModelCpu {
         self.note(Access::Write, msr.address(), &access);
         self.check_proven(msr.address(), value);
         self.note_written(msr.address());
-        served(self.accessed().wrmsr(msr.address(), value), &access);
+        let outcome = self.accessed().wrmsr(msr.address(), value);
+        // The processor would take what it has answered.
+        if outcome.is_ok() || !self.lied.lock().unwrap_or_else(PoisonError::into_inner).contains(&msr.address()) {
+            served(outcome, &access);
+        }
     }
 
     fn rdpmc(&self, index: u32) -> u64 {
         let access = format_args!("rdpmc {index:#x}");
         self.note(Access::Counter, index, &access);
-        served(self.accessed().rdpmc(index), &access)
+        let value = served(self.accessed().rdpmc(index), &access);
+        // What a counter contains may be written back, too.
+        if self.lies() {
+            self.note_proven(FIRST_COUNTER.wrapping_add(index), value);
+        }
+        value
     }
 
     /// In x2APIC mode, the entry is a register like others.

@@ -8,10 +8,12 @@
 mod client;
 mod cpu;
 mod fault_point;
+mod lies;
 mod sim_machine;
 mod stale;
 
 pub use client::{Answer, Client, STATUS_PENDING, quiet_modes};
 pub use cpu::{ModelCpu, access_first, boot, current};
 pub use fault_point::{Decision, decide_faults};
+pub use lies::{Liar, Lie, Question};
 pub use sim_machine::{Call, SimMachine, WrittenEvent};

@@ -13,7 +13,7 @@
 //! | `metrics` | expressions, and metrics of the makers' files |
 //! | `replies` | replies of a driver that another program may have replaced |
 //! | `records` | records of samples, PEBS records and the bounds of their buffer |
-//! | `requests` | the engine, to which bytes are requests and what happens between them |
+//! | `requests` | the engine, to which bytes are requests, what happens between them, and lies of the processors |
 
 #![expect(
     clippy::expect_used,
@@ -38,20 +38,21 @@ pub use names::event_name;
 pub use recordings::recording;
 pub use records::{debug_store, sample_records};
 pub use replies::replies;
-pub use requests::engine;
+pub use requests::{engine, lying_processor};
 pub use tables::{event_row, vendor_events, vendor_map};
 
 /// A law: panics if it does not hold for these bytes.
 pub type Law = fn(&[u8]);
 
 /// Every law, by the name of its fuzz target and corpus.
-pub const LAWS: [(&str, Law); 12] = [
+pub const LAWS: [(&str, Law); 13] = [
     ("cpuid_dump", cpuid_dump),
     ("debug_store", debug_store),
     ("engine", engine),
     ("event_name", event_name),
     ("event_row", event_row),
     ("expression", expression),
+    ("lying_processor", lying_processor),
     ("metrics", metrics),
     ("recording", recording),
     ("replies", replies),

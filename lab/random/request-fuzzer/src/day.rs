@@ -188,12 +188,13 @@ pub fn day(seed: u64, span: Duration, identity: &'static CpuIdentity, catalog: &
         }
         episode.finish();
         let mut stats = episode.stats;
+        stats.steps = episode.step;
         stats.count_episode(identity.expected.interface, stats.requests);
         stats.time = time();
         stats
     }));
     outcome.map_err(|payload| {
         let text = format!("{}\nseed {seed}, {traits}, after {} units of 100 ns", message(&*payload), time());
-        Failure { seed, text }
+        Failure { seed, text, before: (0, 0) }
     })
 }

@@ -72,6 +72,8 @@ pub struct Episode<'a> {
     pub(crate) input: Vec<u8>,
     pub(crate) output: Vec<u8>,
     numbers: Vec<u64>,
+    /// Whether the processors lie.
+    pub(crate) lies: bool,
     /// Number of the current step.
     pub(crate) step: u64,
     /// Time by which each reading of the clock advances it.
@@ -138,6 +140,7 @@ impl<'a> Episode<'a> {
             input: Vec::new(),
             output: vec![0; LONGEST],
             numbers: Vec::new(),
+            lies: false,
             step: 0,
             pace: 0,
             before: 0,
@@ -291,7 +294,8 @@ impl<'a> Episode<'a> {
             active: self.machine.active(),
             hybrid: self.traits.identity.odd_processors.is_some(),
             debug_store: self.traits.has_debug_store,
-            threads: !self.traits.foreign,
+            // Nor must a processor that lies stop them.
+            threads: !self.traits.foreign && !self.lies,
             scarcity: self.traits.scarcity,
             ring_bytes: self.ring_bytes(),
         };
@@ -319,7 +323,7 @@ impl<'a> Episode<'a> {
             output = LONGEST;
         }
         let reply = self.serve(slot, number, output);
-        self.follow(slot, number, &reply);
+        if self.lies { self.follow_lies(slot, number, &reply) } else { self.follow(slot, number, &reply) }
     }
 
     fn choose_code(&mut self) -> Code {

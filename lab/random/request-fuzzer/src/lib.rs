@@ -19,6 +19,7 @@ mod finish;
 mod follow;
 mod generate;
 mod identities;
+mod lies;
 mod registers;
 mod run;
 mod scarcity;
@@ -28,5 +29,5 @@ mod world;
 
 pub use day::{DAYS, day};
 pub use identities::Catalog;
-pub use run::{Failure, SCARCE, Settings, episode, replay, run};
+pub use run::{Failure, Kind, SCARCE, Settings, episode, replay, run};
 pub use stats::{CodeStats, Stats};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use request_fuzzer::{Catalog, DAYS, SCARCE, Settings, day, replay, run};
+use request_fuzzer::{Catalog, DAYS, Kind, SCARCE, Settings, day, replay, run};
 
 /// Send random requests to the engine on the model, and check every count
 #[derive(Parser)]
@@ -34,7 +34,11 @@ struct Arguments {
     /// Instead of random machines, let this many hours pass on one machine of each of some processors
     #[arg(long, value_name = "HOURS")]
     hours: Option<u64>,
-    /// Instead of random episodes, repeat the one of an input that `cargo xtask fuzz files --target engine` found
+    /// Let the processors answer RDMSR and CPUID with lies
+    #[arg(long, conflicts_with = "hours")]
+    lies: bool,
+    /// Instead of random episodes, repeat the one of an input that `cargo xtask fuzz files` found for `engine`, or, with
+    /// `--lies`, for `lying_processor`
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Number of last steps in the report of a failure
@@ -43,7 +47,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let Arguments { seed, requests, minutes, threads, scarce, processor, hours, input, last_steps } =
+    let Arguments { seed, requests, minutes, threads, scarce, processor, hours, lies, input, last_steps } =
         Arguments::parse();
     let catalog = Catalog::new(processor.as_deref());
     if catalog.is_empty() {
@@ -51,14 +55,15 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let time = minutes.map(Duration::from_mins);
-    let settings = Settings { seed, requests, time, threads: threads.max(1), scarce, last_steps };
+    let kind = if lies { Kind::Lying } else { Kind::Honest { scarce } };
+    let settings = Settings { seed, requests, time, threads: threads.max(1), kind, last_steps };
     // The report of a failure has the message.
     std::panic::set_hook(Box::new(|_| ()));
     if let Some(hours) = hours {
         return days(seed, Duration::from_hours(hours), processor.as_deref(), &catalog);
     }
     if let Some(input) = input {
-        return repeat(&input, scarce, last_steps, &catalog);
+        return repeat(&input, kind, last_steps, &catalog);
     }
     let begin = Instant::now();
     let outcome = run(&settings, &catalog, &|stats, time| {
@@ -82,16 +87,19 @@ fn main() -> ExitCode {
         }
         Err(failure) => {
             eprintln!("error: {}", failure.text);
-            eprintln!("try: request-fuzzer --seed {} --scarce {scarce} --requests 1 --threads 1", failure.seed);
+            let ((machines, requests), time) = (failure.before, begin.elapsed().as_secs_f64());
+            eprintln!("found after {machines} machines and {requests} requests, in {time:.1} s");
+            let kind = if lies { "--lies".to_owned() } else { format!("--scarce {scarce}") };
+            eprintln!("try: request-fuzzer --seed {} {kind} --requests 1 --threads 1", failure.seed);
             ExitCode::FAILURE
         }
     }
 }
 
 /// Repeats the episode of an input.
-fn repeat(input: &Path, scarce: u32, last_steps: usize, catalog: &Catalog) -> ExitCode {
+fn repeat(input: &Path, kind: Kind, last_steps: usize, catalog: &Catalog) -> ExitCode {
     let outcome = std::fs::read(input).map_err(|error| format!("{}: {error}", input.display()));
-    match outcome.and_then(|bytes| replay(&bytes, scarce, last_steps, catalog)) {
+    match outcome.and_then(|bytes| replay(&bytes, kind, last_steps, catalog)) {
         Ok(stats) => {
             print!("{stats}");
             ExitCode::SUCCESS

@@ -11,11 +11,24 @@ use simulation::SimMachine;
 use crate::choices::{Choices, random_bytes};
 use crate::episode::Episode;
 use crate::identities::Catalog;
+use crate::lies::{self, Lies, Traced};
 use crate::stats::Stats;
 use crate::traits::Traits;
 
 /// Time between two calls of the report of progress.
 const PROGRESS: Duration = Duration::from_mins(1);
+
+/// What an episode is about.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// The processors tell the truth, so that every count is known. In `scarce` percent, something is scarce.
+    Honest {
+        /// Share of the episodes in which something is scarce, in percent.
+        scarce: u32,
+    },
+    /// The processors lie.
+    Lying,
+}
 
 /// How long a run takes.
 #[derive(Debug, Clone)]
@@ -28,8 +41,8 @@ pub struct Settings {
     pub time: Option<Duration>,
     /// Number of threads.
     pub threads: usize,
-    /// Share of the episodes in which something is scarce, in percent.
-    pub scarce: u32,
+    /// Kind of the episodes.
+    pub kind: Kind,
     /// Number of last steps in the report of a failure.
     pub last_steps: usize,
 }
@@ -41,6 +54,8 @@ pub struct Failure {
     pub seed: u64,
     /// The identity, the message, the number of the step, and the last steps.
     pub text: String,
+    /// Machines and requests of the run before it.
+    pub before: (u64, u64),
 }
 
 /// Share of the episodes in which something is scarce, in percent, unless something else is wanted.
@@ -60,15 +75,25 @@ fn bytes_of(seed: u64) -> Vec<u8> {
 /// # Panics
 /// Panics if a check fails.
 #[must_use]
-pub fn episode(bytes: &[u8], scarce: u32, catalog: &Catalog) -> Stats {
-    traced(bytes, scarce, catalog, None)
+pub fn episode(bytes: &[u8], kind: Kind, catalog: &Catalog) -> Stats {
+    traced(bytes, kind, catalog, None)
 }
 
 /// Runs an episode, and adds its steps to `trace`.
-fn traced(bytes: &[u8], scarce: u32, catalog: &Catalog, trace: Option<&Mutex<Vec<String>>>) -> Stats {
+fn traced(bytes: &[u8], kind: Kind, catalog: &Catalog, trace: Option<&Mutex<Vec<String>>>) -> Stats {
+    let (bytes, of_lies) = match kind {
+        Kind::Honest { .. } => (bytes, None),
+        Kind::Lying => {
+            let (bytes, of_lies) = lies::parts(bytes);
+            (bytes, Some(of_lies))
+        }
+    };
     let mut bytes = bytes.iter().copied();
     let mut choices = Choices::new(&mut bytes);
-    let traits = Traits::choose(&mut choices, scarce, catalog);
+    let traits = match kind {
+        Kind::Honest { scarce } => Traits::choose(&mut choices, scarce, catalog),
+        Kind::Lying => Traits::of_lies(&mut choices, catalog),
+    };
     let (most, active) = traits.processors;
     // `Follow` knows in advance what each session counts, in kernel mode too.
     let machine = SimMachine::new(traits.identity, most).with_active(active).with_interrupt_mode(traits.interrupt_mode);
@@ -82,13 +107,21 @@ fn traced(bytes: &[u8], scarce: u32, catalog: &Catalog, trace: Option<&Mutex<Vec
     if let Some(trace) = trace {
         trace.lock().unwrap_or_else(PoisonError::into_inner).push(traits.to_string());
     }
+    let lies = of_lies.map(|bytes| Lies::begin(&machine, bytes));
+    let traced = lies.as_ref().map(|lies| Traced::new(lies, trace));
     let mut episode = Episode::new(&machine, &traits, catalog.sources(traits.identity), choices, trace);
+    episode.lies = lies.is_some();
     episode.set_up();
     while !episode.choices.is_empty() {
         episode.step();
+        traced.as_ref().inspect(|traced| traced.add());
     }
-    episode.finish();
+    match &lies {
+        Some(lies) => episode.finish_lies(lies),
+        None => episode.finish(),
+    }
     let mut done = episode.stats;
+    done.steps = episode.step;
     done.count_episode(traits.identity.expected.interface, done.requests);
     done
 }
@@ -103,15 +136,15 @@ pub(crate) fn message(payload: &(dyn std::any::Any + Send)) -> String {
 ///
 /// # Errors
 /// The message of a check that failed, the machine, and the last steps.
-pub fn replay(bytes: &[u8], scarce: u32, last_steps: usize, catalog: &Catalog) -> Result<Stats, String> {
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| episode(bytes, scarce, catalog)));
-    outcome.map_err(|payload| explain(bytes, scarce, last_steps, catalog, &message(&*payload)))
+pub fn replay(bytes: &[u8], kind: Kind, last_steps: usize, catalog: &Catalog) -> Result<Stats, String> {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| episode(bytes, kind, catalog)));
+    outcome.map_err(|payload| explain(bytes, kind, last_steps, catalog, &message(&*payload)))
 }
 
 /// Repeats an episode that failed, and returns what it did.
-fn explain(bytes: &[u8], scarce: u32, last_steps: usize, catalog: &Catalog, first: &str) -> String {
+fn explain(bytes: &[u8], kind: Kind, last_steps: usize, catalog: &Catalog, first: &str) -> String {
     let trace = Mutex::new(Vec::new());
-    let again = panic::catch_unwind(AssertUnwindSafe(|| traced(bytes, scarce, catalog, Some(&trace))));
+    let again = panic::catch_unwind(AssertUnwindSafe(|| traced(bytes, kind, catalog, Some(&trace))));
     let again = again.err().map(|payload| message(&*payload));
     let trace = trace.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (head, steps) = trace.split_first().map(|(head, steps)| (head.clone(), steps)).unwrap_or_default();
@@ -141,11 +174,13 @@ pub fn run(
     let work = || {
         while !ends.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            let stats = match replay(&bytes_of(seed), settings.scarce, settings.last_steps, catalog) {
+            let stats = match replay(&bytes_of(seed), settings.kind, settings.last_steps, catalog) {
                 Ok(stats) => stats,
                 Err(text) => {
                     ends.store(true, Ordering::Relaxed);
-                    let found = Failure { seed, text: format!("seed {seed}: {text}") };
+                    let (all, _) = *total.lock().unwrap_or_else(PoisonError::into_inner);
+                    let before = (all.episodes, all.requests);
+                    let found = Failure { seed, text: format!("seed {seed}: {text}"), before };
                     failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
                     return;
                 }

@@ -29,6 +29,8 @@ pub struct Stats {
     codes: [CodeStats; CODES],
     interfaces: [(u64, u64); INTERFACES.len()],
     causes: [u64; CAUSES],
+    /// Steps: requests, and what happens between them.
+    pub steps: u64,
     /// Requests.
     pub requests: u64,
     /// Machines.
@@ -61,6 +63,8 @@ pub struct Stats {
     pub kills: u64,
     /// Foreign writes of registers.
     pub foreign: u64,
+    /// Lies of processors.
+    pub lies: u64,
     /// Simulated time, in units of 100 ns.
     pub time: u64,
 }
@@ -71,6 +75,7 @@ impl Default for Stats {
             codes: [CodeStats::default(); CODES],
             interfaces: Default::default(),
             causes: [0; CAUSES],
+            steps: 0,
             requests: 0,
             episodes: 0,
             sessions: 0,
@@ -87,6 +92,7 @@ impl Default for Stats {
             added: 0,
             kills: 0,
             foreign: 0,
+            lies: 0,
             time: 0,
         }
     }
@@ -140,6 +146,7 @@ impl Stats {
             one.1 += more.1;
         }
         self.causes.iter_mut().zip(&other.causes).for_each(|(one, more)| *one += more);
+        self.steps += other.steps;
         self.requests += other.requests;
         self.episodes += other.episodes;
         self.sessions += other.sessions;
@@ -156,6 +163,7 @@ impl Stats {
         self.added += other.added;
         self.kills += other.kills;
         self.foreign += other.foreign;
+        self.lies += other.lies;
         self.time += other.time;
     }
 
@@ -185,6 +193,7 @@ impl fmt::Display for Stats {
         let missing: Vec<String> = missing.map(|(cause, _)| format!("{cause:?}")).collect();
         writeln!(f, "causes that did not occur: {}", missing.join(", "))?;
         let rows = [
+            ("steps", self.steps),
             ("requests", self.requests),
             ("machines", self.episodes),
             ("sessions", self.sessions),
@@ -201,6 +210,7 @@ impl fmt::Display for Stats {
             ("processors added", self.added),
             ("kills", self.kills),
             ("foreign writes", self.foreign),
+            ("lies of processors", self.lies),
             ("seconds of simulated time", self.simulated().as_secs()),
         ];
         rows.iter().try_for_each(|(name, number)| writeln!(f, "{name:36} {number:>14}"))

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use protocol::{Code, ErrorCode};
-use request_fuzzer::{Catalog, DAYS, SCARCE, Settings, day, replay, run};
+use request_fuzzer::{Catalog, DAYS, Kind, SCARCE, Settings, day, replay, run};
+
+const HONEST: Kind = Kind::Honest { scarce: SCARCE };
 
 #[test]
 fn every_reply_of_a_short_run_is_as_the_model_says() {
-    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, scarce: SCARCE, last_steps: 60 };
+    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, kind: HONEST, last_steps: 60 };
     let outcome = run(&settings, &Catalog::new(None), &|_, _| ());
     let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
     for spec in protocol::REQUESTS {
@@ -20,7 +22,14 @@ fn every_reply_of_a_short_run_is_as_the_model_says() {
 
 #[test]
 fn a_short_run_meets_what_is_scarce() {
-    let settings = Settings { seed: 1, requests: 25_000, time: None, threads: 1, scarce: 100, last_steps: 60 };
+    let settings = Settings {
+        seed: 1,
+        requests: 25_000,
+        time: None,
+        threads: 1,
+        kind: Kind::Honest { scarce: 100 },
+        last_steps: 60,
+    };
     let outcome = run(&settings, &Catalog::new(None), &|_, _| ());
     let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
     for cause in [
@@ -33,6 +42,15 @@ fn a_short_run_meets_what_is_scarce() {
     ] {
         assert!(stats.refused_for(cause) > 0, "{cause:?}: {stats}");
     }
+}
+
+#[test]
+fn an_engine_that_is_lied_to_keeps_its_rules() {
+    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, kind: Kind::Lying, last_steps: 60 };
+    let outcome = run(&settings, &Catalog::new(None), &|_, _| ());
+    let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
+    assert!(stats.lies > 1_000 && stats.sessions > 300 && stats.interrupts > 300, "{stats}");
+    assert!(stats.refused_for(ErrorCode::RegisterFault) > 100, "{stats}");
 }
 
 #[test]
@@ -52,8 +70,8 @@ fn bytes_of_any_number_lead_to_an_episode_that_ends() {
     let catalog = Catalog::new(None);
     let bytes = [0x5A; 400];
     let requests: Vec<u64> =
-        [0, 1, 40, 400].map(|count| replay(&bytes[..count], SCARCE, 60, &catalog).unwrap().requests).into();
+        [0, 1, 40, 400].map(|count| replay(&bytes[..count], HONEST, 60, &catalog).unwrap().requests).into();
     assert!(requests.is_sorted() && requests[0] < requests[3], "{requests:?}");
     // The same bytes lead to the same episode.
-    assert_eq!(replay(&bytes, SCARCE, 60, &catalog).unwrap().requests, requests[3]);
+    assert_eq!(replay(&bytes, HONEST, 60, &catalog).unwrap().requests, requests[3]);
 }
