@@ -20,6 +20,15 @@ impl Backend {
     pub const DRIVER: Self = Self { limits: None, counts_processes: false };
 }
 
+/// A process or a thread, by its ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// A process.
+    Process(u32),
+    /// A thread.
+    Thread(u32),
+}
+
 /// An open handle to the driver's device, or another backend that answers its requests.
 pub trait Device {
     /// Returns what counts.
@@ -27,12 +36,12 @@ pub trait Device {
         Backend::DRIVER
     }
 
-    /// Restricts a session to a process and those that it starts. It can be called for several processes.
+    /// Restricts a session to a thread, or to a process and those that it starts. It can be called for several of them.
     ///
     /// # Errors
-    /// If the backend does not count processes.
-    fn follow(&self, session: u64, process: u32) -> io::Result<()> {
-        let _ = (session, process);
+    /// If the backend does not count them.
+    fn follow(&self, session: u64, task: Task) -> io::Result<()> {
+        let _ = (session, task);
         Err(HalError::NeedsHal.into())
     }
 

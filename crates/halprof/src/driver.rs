@@ -13,7 +13,7 @@ use protocol::{
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::core_types::{CoreTypeInfo, SourceOnType};
-use crate::device::{Backend, Device};
+use crate::device::{Backend, Device, Task};
 use crate::error::Error;
 use crate::event::alone;
 use crate::event::event_cache::{CacheError, EventCache};
@@ -131,14 +131,6 @@ impl Driver {
         self.device.backend()
     }
 
-    /// Checks that the backend counts processes.
-    ///
-    /// # Errors
-    /// If it counts CPUs.
-    pub fn check_processes(&self) -> Result<(), Error> {
-        if self.backend().counts_processes { Ok(()) } else { Err(HalError::NeedsHal.into()) }
-    }
-
     /// Checks that the driver serves, because only it has `what`.
     ///
     /// # Errors
@@ -147,12 +139,12 @@ impl Driver {
         if self.backend().counts_processes { Err(HalError::NeedsDriver { what }.into()) } else { Ok(()) }
     }
 
-    /// Restricts a session to a process and those that it starts. It can be called for several processes.
+    /// Restricts a session to a thread, or to a process and those that it starts. It can be called for several of them.
     ///
     /// # Errors
-    /// If the backend does not count processes.
-    pub fn follow(&self, session: u64, process: u32) -> Result<(), Error> {
-        self.device.follow(session, process).map_err(|cause| unanswered(Code::Start, cause))
+    /// If the backend does not count them.
+    pub fn follow(&self, session: u64, task: Task) -> Result<(), Error> {
+        self.device.follow(session, task).map_err(|cause| unanswered(Code::Start, cause))
     }
 
     /// Returns what is to be said of the session that was stopped last, in sentences.

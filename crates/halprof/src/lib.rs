@@ -119,7 +119,7 @@ pub use self::availability::{Availability, Unavailable};
 pub use self::builder::Builder;
 pub use self::counts::Counts;
 pub use self::cpu_group::CpuGroup;
-pub use self::device::{Backend, Device};
+pub use self::device::{Backend, Device, Task};
 pub use self::driver::{Driver, Reading, Started, version};
 pub use self::error::Error;
 pub use self::error_kind::ErrorKind;

@@ -22,6 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use halprof::Task;
 use halprof::event::event_cache::EventCache;
 use halprof::protected::Volume;
 use halprof::{Device, ServiceState};
@@ -43,15 +44,6 @@ pub struct RunningProcess {
     pub created: u64,
     /// The same time in units of the clock of samples, or some milliseconds earlier; `None` if it is unknown.
     pub created_on_clock: Option<u64>,
-}
-
-/// A process or a thread, by its ID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
-    /// A process.
-    Process(u32),
-    /// A thread.
-    Thread(u32),
 }
 
 /// A process or thread whose ID Windows gives to no other one until this is dropped.

@@ -2,6 +2,7 @@
 
 use std::process;
 
+use halprof::Task;
 use halprof::event::role::Role;
 use protocol::{EventRequest, modes};
 
@@ -56,7 +57,7 @@ impl Tester<'_> {
         for (times, round) in [(TIMES, 0), (2 * TIMES, 1)] {
             let work = KnownWork { function: Function::First, iterations: times * ITERATIONS };
             let ((), records) = self.session(0, events, |started| {
-                self.connection.follow(started.session, process::id())?;
+                self.connection.follow(started.session, Task::Process(process::id()))?;
                 self.execute(&[work])
             })?;
             for record in records {

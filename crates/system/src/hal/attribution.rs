@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use halprof::Task;
+
 use crate::lifetimes::Lifetimes;
 use crate::trace::switches::{Scheduling, Switch, Values};
 
@@ -154,12 +156,21 @@ impl Attribution {
         self.cpus.iter().filter(|(_, cpu)| cpu.last.is_none()).map(|(number, _)| *number)
     }
 
-    /// Returns what each CPU counted for processes, given by their IDs at a time, and those that they started.
+    /// Returns what each CPU counted for threads and processes, given by their IDs at a time, and for the processes that
+    /// these started.
     #[must_use]
-    pub fn of_processes(&self, roots: &[(u32, u64)]) -> BTreeMap<u32, Sum> {
+    pub fn of_tasks(&self, tasks: &[(Task, u64)]) -> BTreeMap<u32, Sum> {
         let mut sums: BTreeMap<u32, Sum> = self.accounts().map(|(number, _)| (number, Sum::default())).collect();
+        let (mut roots, mut threads) = (Vec::new(), Vec::new());
+        for (task, time) in tasks {
+            match *task {
+                Task::Process(id) => roots.push((id, *time)),
+                Task::Thread(id) => threads.push((id, self.lifetimes.thread_at(id, *time))),
+            }
+        }
         for ((cpu, thread, started), slice) in &self.sums {
-            if self.lifetimes.belongs_to(*thread, *started, roots) {
+            let is_chosen = threads.contains(&(*thread, *started));
+            if is_chosen || self.lifetimes.belongs_to(*thread, *started, &roots) {
                 sums.entry(*cpu).or_default().add(slice);
             }
         }

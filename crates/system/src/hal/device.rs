@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use halprof::event::raw_event::Notation;
 use halprof::pmu::Source;
-use halprof::{Backend, Device, HalError};
+use halprof::{Backend, Device, HalError, Task};
 use protocol::{
     Code, CountRecord, ErrorCode, EventRequest, Hello, HelloReply, PROTOCOL_VERSION, ProcessorSet, ReplyHeader,
     SampleRecord, SamplesRequest, SourceRequest, StartHeader, event_flags, modes,
@@ -121,13 +121,13 @@ impl Device for HalDevice {
         }
     }
 
-    fn follow(&self, session: u64, process: u32) -> io::Result<()> {
+    fn follow(&self, session: u64, task: Task) -> io::Result<()> {
         self.with(|state| {
             let calls = &*state.calls;
             let own = state.session.as_mut().filter(|(number, _)| *number == session);
             match own {
-                Some((_, Session::Counting(counting))) => Ok(counting.follow(process, calls)?),
-                Some((_, Session::Objects(objects))) => Ok(objects.follow(process, calls)?),
+                Some((_, Session::Counting(counting))) => Ok(counting.follow(task, calls)?),
+                Some((_, Session::Objects(objects))) => Ok(objects.follow(task, calls)?),
                 _ => Err(io::ErrorKind::NotFound.into()),
             }
         })

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use halprof::HalError;
+use halprof::{HalError, Task};
 use protocol::{CountRecord, EventRequest, modes};
 use zerocopy::FromZeros;
 
@@ -33,7 +33,10 @@ impl ProfileObjectSession {
     }
 
     /// Starts to count in a process. Processes that it starts are not counted.
-    pub fn follow(&mut self, process: u32, calls: &dyn HalCalls) -> Result<(), HalError> {
+    pub fn follow(&mut self, task: Task, calls: &dyn HalCalls) -> Result<(), HalError> {
+        let Task::Process(process) = task else {
+            return Err(HalError::NeedsElevation { what: "a count of a thread" });
+        };
         let failed = |cause| HalError::Call { function: "NtCreateProfileEx", cause };
         for (index, EventRequest { event, modes: wanted, .. }) in self.events.iter().enumerate() {
             let source = u32::try_from(event.source).unwrap_or_default();

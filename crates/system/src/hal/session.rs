@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use halprof::HalError;
 use halprof::pmu::Kind;
 use halprof::text::processors::named;
+use halprof::{HalError, Task};
 use protocol::{CountRecord, EventRequest, ProcessorSet, modes};
 use zerocopy::FromZeros;
 
@@ -39,7 +39,7 @@ pub struct CountingSession {
     _added: AddedSources,
     attribution: Arc<Mutex<Attribution>>,
     /// Processes, with the times at which they were named; empty for the whole machine.
-    followed: Vec<(u32, u64)>,
+    followed: Vec<(Task, u64)>,
     frequency: u64,
 }
 
@@ -105,15 +105,16 @@ impl CountingSession {
         }
     }
 
-    /// Restricts the counts to a process and those that it starts.
-    pub fn follow(&mut self, process: u32, calls: &dyn HalCalls) -> Result<(), HalError> {
+    /// Restricts the counts to a thread, or to a process and those that it starts.
+    pub fn follow(&mut self, task: Task, calls: &dyn HalCalls) -> Result<(), HalError> {
         // Windows' own rundown of threads can come later than their switches.
         let threads = calls.threads().map_err(|cause| HalError::Call { function: "the list of threads", cause })?;
         let mut attribution = lock(&self.attribution);
-        for (_, id) in threads.into_iter().filter(|(owner, _)| *owner == process) {
+        let is_of = |process, thread| task == Task::Process(process) || task == Task::Thread(thread);
+        for (process, id) in threads.into_iter().filter(|(process, id)| is_of(*process, *id)) {
             attribution.add(Scheduling::Thread { id, process, started: 0 });
         }
-        self.followed.push((process, calls.clock().0));
+        self.followed.push((task, calls.clock().0));
         Ok(())
     }
 
@@ -129,7 +130,7 @@ impl CountingSession {
         let sums = if self.followed.is_empty() {
             attribution.accounts().map(|(cpu, account)| (cpu, account.total)).collect()
         } else {
-            attribution.of_processes(&self.followed)
+            attribution.of_tasks(&self.followed)
         };
         let mut records = Vec::new();
         for (cpu, sum) in &sums {

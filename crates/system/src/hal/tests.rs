@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_protocol::{Disorder, HalScript};
 use etw_model::{DeliveredEvent, Delivery, LiveThread, SwitchModel};
+use halprof::Task;
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -84,9 +85,13 @@ fn counted(sum: &Sum) -> Vec<u64> {
     sum.events[..SOURCES.len()].to_vec()
 }
 
+fn processes(ids: &[(u32, u64)]) -> Vec<(Task, u64)> {
+    ids.iter().map(|(id, time)| (Task::Process(*id), *time)).collect()
+}
+
 fn of(attribution: &Attribution, roots: &[(u32, u64)]) -> Vec<u64> {
     let mut all = Sum::default();
-    attribution.of_processes(roots).values().for_each(|sum| all.add(sum));
+    attribution.of_tasks(&processes(roots)).values().for_each(|sum| all.add(sum));
     counted(&all)
 }
 
@@ -101,7 +106,7 @@ fn truth(model: &SwitchModel, processes: &[u32]) -> Vec<u64> {
 
 /// Checks that on each CPU the parts add up to the whole.
 fn check_ledger(attribution: &Attribution) {
-    let processes = attribution.of_processes(&[4, 50, 100, 200, 300].map(|process| (process, 2_501_000)));
+    let processes = attribution.of_tasks(&[4, 50, 100, 200, 300].map(|process| (Task::Process(process), 2_501_000)));
     for (cpu, account) in attribution.accounts() {
         let mut parts = processes[&cpu];
         parts.add(&account.idle);
@@ -140,11 +145,11 @@ proptest! {
         let disorder = Disorder { seed, lost_events, lost_buffers, duplicates, delay, ..Disorder::default() };
         let (attribution, _) = run(&script, disorder);
         let accounts: BTreeMap<u32, _> = attribution.accounts().collect();
-        let processes = attribution.of_processes(&[]);
+        let processes = attribution.of_tasks(&[]);
         prop_assert_eq!(processes.keys().collect::<Vec<_>>(), accounts.keys().collect::<Vec<_>>());
         let mut all = attribution.of_unknown_processes();
         attribution
-            .of_processes(&[4, 50, 100, 200, 300].map(|process| (process, 2_501_000)))
+            .of_tasks(&[4, 50, 100, 200, 300].map(|process| (Task::Process(process), 2_501_000)))
             .values()
             .for_each(|sum| all.add(sum));
         let mut total = Sum::default();
