@@ -17,9 +17,9 @@ const LEAST_TURNS: u64 = 4;
 /// A count for all the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Scaled {
-    /// Events, to the nearest whole number; what was counted if the event did not take turns.
+    /// Events, to the nearest whole number; what was counted if nothing was estimated.
     pub count: u64,
-    /// Variance of the number, 0 if the event did not take turns; `None` if too few turns tell.
+    /// Variance of the number, 0 if it was counted; `None` if too few turns tell.
     variance: Option<f64>,
     /// Turns beyond the first one, of which the variance was estimated; 0 if it did not take turns.
     freedom: u64,
@@ -56,6 +56,11 @@ impl Scaled {
         }
     }
 
+    /// Returns a number that was estimated in another way, with its variance.
+    pub(super) const fn estimated(count: u64, variance: f64) -> Self {
+        Self { count, variance: Some(variance), freedom: 0 }
+    }
+
     /// Adds counts of different processors. The sum has the freedom of the count that has the least.
     #[must_use]
     pub fn sum(counts: impl Iterator<Item = Self>) -> Self {
@@ -80,10 +85,12 @@ impl Scaled {
     }
 }
 
+/// The 97.5 % quantile of the normal distribution.
+pub(super) const NORMAL: f64 = 1.959_964;
+
 /// Returns the 97.5 % quantile of Student's distribution (Cornish and Fisher's expansion; Abramowitz and Stegun,
 /// 26.7.5).
 fn quantile(freedom: u64) -> f64 {
-    const NORMAL: f64 = 1.959_964;
     if freedom == 0 {
         return NORMAL;
     }
@@ -99,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::counting::count;
+    use crate::counting::{below, count};
 
     /// A record of an event with these turns, each a count and a duration, of `enabled` units of time.
     fn record(turns: &[(u64, u64)], enabled: u64) -> CountRecord {
@@ -187,15 +194,6 @@ mod tests {
         for (freedom, tabulated) in [(3, 3.182), (5, 2.571), (10, 2.228), (30, 2.042), (1_000, 1.962)] {
             assert!((quantile(freedom) - tabulated).abs() < 0.03, "{freedom}: {}", quantile(freedom));
         }
-    }
-
-    /// Returns a number below a limit. A generator whose seed names the run (Steele, Lea, Flood, "Fast splittable
-    /// pseudorandom number generators").
-    fn below(limit: u64, state: &mut u64) -> u64 {
-        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % limit
     }
 
     /// Returns how many of 10,000 programs have a true count in the interval. A round begins a phase with a random rate
