@@ -176,6 +176,9 @@ pub struct FlamegraphArgs {
     /// Write the SVG to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    /// Draw where threads ran and where they waited in one graph of nanoseconds, of a recording with --off-cpu
+    #[arg(long, conflicts_with = "event")]
+    pub wall_clock: bool,
 }
 
 /// Text after the options in `sched --help`.

@@ -3,11 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
-use report::{Detail, Table, flamegraph, folded_for_graph};
+use recording::RecordedEvent;
+use report::{Detail, SampledSource, Table, flamegraph, folded_for_graph, schedule, wall_clock_for_graph};
 
 use crate::cli::FlamegraphArgs;
 use crate::reading::load::LoadedRecording;
 use crate::reading::losses::finish_export;
+use crate::verb::sched::NoSchedule;
 use counts::share;
 use terminal::context::Context;
 use user_error::Error;
@@ -15,18 +17,46 @@ use user_error::output_error::OutputError;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
-    let lines = loaded.folded(folded_for_graph)?;
-    let title = loaded.contents.source_name(loaded.one_source()?).into_owned();
+    let (lines, title, unit) = if args.wall_clock {
+        let (on, off) = running_and_waiting(&loaded)?;
+        let title = format!("wall clock: {}, and waits", loaded.contents.source_name(on));
+        (wall_clock(&loaded, on, off)?, title, "ns")
+    } else {
+        let source = loaded.one_source()?;
+        let unit = if is_off_cpu(&loaded, source) { "ns" } else { "events" };
+        (loaded.folded(folded_for_graph)?, loaded.contents.source_name(source).into_owned(), unit)
+    };
     let subtitle = subtitle(&loaded)?;
     if args.output == Path::new("-") {
-        flamegraph(&lines, &title, &subtitle, &mut context.out)?;
+        flamegraph(&lines, (&title, unit), &subtitle, &mut context.out)?;
     } else {
         let path = &args.output;
         let mut file = loaded.create(path)?;
-        let written = flamegraph(&lines, &title, &subtitle, &mut file).and_then(|()| file.flush());
+        let written = flamegraph(&lines, (&title, unit), &subtitle, &mut file).and_then(|()| file.flush());
         written.map_err(|cause| OutputError::File { path: path.clone(), cause })?;
     }
     finish_export(&loaded, context)
+}
+
+fn is_off_cpu(loaded: &LoadedRecording, source: SampledSource) -> bool {
+    let event = usize::try_from(source.event).ok().and_then(|index| loaded.contents.session.events.get(index));
+    event.is_some_and(RecordedEvent::is_off_cpu)
+}
+
+/// Returns the first event that was sampled while threads ran, and that of their waits.
+fn running_and_waiting(loaded: &LoadedRecording) -> Result<(SampledSource, SampledSource), Error> {
+    let sources = loaded.sources();
+    let find = |is_off: bool| sources.iter().copied().find(|source| is_off_cpu(loaded, *source) == is_off);
+    Ok(find(false).zip(find(true)).ok_or(NoSchedule)?)
+}
+
+/// Returns the stacks by wall clock, in which the samples share the time in which the threads ran.
+fn wall_clock(loaded: &LoadedRecording, on: SampledSource, off: SampledSource) -> Result<Vec<String>, Error> {
+    let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
+    let threads = schedule(contents, symbol_index, filter, &mut loaded.reopen(None)?);
+    let threads = threads.map_err(|error| loaded.export_error(error, None))?;
+    let run = threads.values().map(|thread| thread.run).sum();
+    Ok(wall_clock_for_graph(contents, symbol_index, (on, run), off, filter))
 }
 
 /// Returns the command, the selected time and processors, and the share of the selected events, because the shares in

@@ -32,6 +32,12 @@ const FRAMES: &str = "<svg id=\"frames\"";
 const KERNEL: &str = "_[k]";
 const INLINED: &str = "_[i]";
 
+/// The innermost frame of a wait in a graph by wall clock.
+pub const WAITS: &str = "[waits]";
+
+/// What stands for the time in which threads ran, if they have no sample.
+const NOT_SAMPLED: &str = "[runs, without a sample]";
+
 /// Colors of the palette that knows the marks, in the middle of their ranges, and what they mean.
 const COLORS: [(&str, &str); 5] = [
     ("rgb(222,122,0)", "kernel mode"),
@@ -81,6 +87,33 @@ pub fn folded_for_graph(
     lines(contents, symbol_index, source.into(), filter, Shown { least, numbers: true })
 }
 
+/// Returns the stacks in which threads ran and those in which they waited, for a flame graph by wall clock. Counts are
+/// nanoseconds: the samples of the event `on` share the time `run` in which the threads ran, in nanoseconds, and the
+/// waits of `off` end in the frame [`WAITS`].
+#[must_use]
+pub fn wall_clock_for_graph(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    (on, run): (SampledSource, u64),
+    off: SampledSource,
+    filter: &Filter,
+) -> Vec<String> {
+    let shown = Shown { least: Options::default().min_width / PERCENT, numbers: true };
+    let of = |source| stacks(contents, symbol_index, source, filter, shown);
+    let mut ran = of(on);
+    if ran.is_empty() {
+        ran.push((vec![NOT_SAMPLED.to_owned()], 1));
+    }
+    let events: u128 = ran.iter().map(|(_, events)| u128::from(*events)).sum();
+    let time = |part: u64| u64::try_from(u128::from(part) * u128::from(run) / events.max(1)).unwrap_or(u64::MAX);
+    let ran = ran.into_iter().map(|(frames, events)| (frames, time(events)));
+    let waited = of(off).into_iter().map(|(mut frames, time)| {
+        frames.push(WAITS.to_owned());
+        (frames, time)
+    });
+    sums(ran.chain(waited))
+}
+
 /// What is shown of stacks.
 #[derive(Clone, Copy)]
 struct Shown {
@@ -95,39 +128,47 @@ fn lines(
     symbol_index: &SymbolIndex,
     source: SampledSource,
     filter: &Filter,
-    Shown { least, numbers }: Shown,
+    shown: Shown,
 ) -> Vec<String> {
+    sums(stacks(contents, symbol_index, source, filter, shown))
+}
+
+/// Returns the frames and the events of stacks.
+fn stacks(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    source: SampledSource,
+    filter: &Filter,
+    Shown { least, numbers }: Shown,
+) -> Vec<(Vec<String>, u64)> {
     if contents.sample_counts.stack_stats(source).are_recorded() {
         let tree = CallTree::new(contents, symbol_index, source, filter);
         let shown = Shown { least: least * real(tree.all().events), numbers };
-        return call_lines(&tree, contents, symbol_index, shown);
+        return call_stacks(&tree, contents, symbol_index, shown);
     }
     let table = Table::new(contents, symbol_index, source, &COLUMNS, filter);
-    sums(
-        table
-            .rows_of_at_least(least * real(table.selected.events))
-            .map(|row| (row_frames(&row, numbers), row.weight.events)),
-    )
+    let rows = table.rows_of_at_least(least * real(table.selected.events));
+    rows.map(|row| (row_frames(&row, numbers), row.weight.events)).collect()
 }
 
-/// Returns a line for each path of a tree. Functions with fewer events than `least` are a part of their callers.
-fn call_lines(
+/// Returns each path of a tree. Functions with fewer events than `least` are a part of their callers.
+fn call_stacks(
     tree: &CallTree,
     contents: &Contents,
     symbol_index: &SymbolIndex,
     Shown { least, numbers }: Shown,
-) -> Vec<String> {
+) -> Vec<(Vec<String>, u64)> {
     let events = tree.shown_events(|_, node| real(node.total.events) >= least);
     let of = |function: Function| match function.as_process() {
         Some(process) if !numbers => frame(contents.processes.name_or_unknown(process)),
         _ => call_frame(function, contents, symbol_index),
     };
     let paths = events.into_iter().enumerate().filter(|(_, events)| *events > 0);
-    sums(paths.map(|(number, events)| (tree.path(number).into_iter().map(of).collect(), events)))
+    paths.map(|(number, events)| (tree.path(number).into_iter().map(of).collect(), events)).collect()
 }
 
 /// Returns the lines of stacks in ascending order. Different processes and functions can have the same name.
-fn sums(stacks: impl Iterator<Item = (Vec<String>, u64)>) -> Vec<String> {
+fn sums(stacks: impl IntoIterator<Item = (Vec<String>, u64)>) -> Vec<String> {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (frames, events) in stacks {
         *lines.entry(stack(&frames)).or_default() += events;
@@ -153,15 +194,20 @@ fn row_frames(row: &TableRow, numbers: bool) -> Vec<String> {
     [process.as_str(), module].into_iter().chain(functions).map(frame).collect()
 }
 
-/// Draws folded stacks as a flame graph in SVG.
+/// Draws folded stacks as a flame graph in SVG, whose counts have this unit.
 ///
 /// # Errors
 /// If there are no stacks or the output cannot be written.
-pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: &mut dyn Write) -> io::Result<()> {
+pub fn flamegraph(
+    lines: &[String],
+    (title, unit): (&str, &str),
+    subtitle: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut options = Options::default();
     options.title = printable(title).into_owned();
     options.subtitle = Some(printable(subtitle).into_owned());
-    "events".clone_into(&mut options.count_name);
+    unit.clone_into(&mut options.count_name);
     options.deterministic = true;
     let mut legend = "colors only tell boxes apart".to_owned();
     if lines.iter().any(|line| line.contains(KERNEL) || line.contains(INLINED)) {

@@ -98,7 +98,7 @@ pub use call_tree::{CallNode, CallOrder, CallTree};
 pub use change::{Change, Confidence, Estimate};
 pub use filter::Filter;
 pub use firefox::{Thinned, firefox};
-pub use folded::{flamegraph, folded, folded_for_graph, folded_with_numbers};
+pub use folded::{WAITS, flamegraph, folded, folded_for_graph, folded_with_numbers, wall_clock_for_graph};
 pub use found_symbol::{Missing, Reason, SourceLine};
 pub use function_code::CodeError;
 pub use guard::guarded;

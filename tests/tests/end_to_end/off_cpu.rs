@@ -88,6 +88,15 @@ fn the_waits_of_a_lock_have_their_time_stack_reason_and_the_holder_that_ended_th
         let folded = ["export", "--format", "folded", "-e", "offcpu-time", RECORDING];
         let folded = lab.client(&folded).unwrap().success().unwrap().out;
         assert!(folded.contains("workload::functions::beta();workload::functions::alpha();"), "{folded}");
+
+        // Both in one picture: the time in which the threads ran, and that of their waits.
+        lab.client(&["flamegraph", "--wall-clock", "-o", "C:\\wall.svg", RECORDING]).unwrap().success().unwrap();
+        let svg = fs::read_to_string(lab.wine().drive_c("wall.svg")).unwrap();
+        let drawn = svg.split("<title>all (").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().replace(',', "");
+        let of = |row: &serde_json::Value| ["run_ms", "wait_ms", "ready_ms"].map(|name| row[name].as_f64().unwrap());
+        let told: f64 = sched["threads"].as_array().unwrap().iter().flat_map(of).sum();
+        let drawn = drawn.parse::<f64>().unwrap() / 1e6;
+        assert!(svg.contains("<title>[waits] (") && (drawn / told - 1.0).abs() < 0.01, "{backend}: {drawn} {told}");
     }
     // Of lost switches the table has the number, too.
     let script = TraceScript { disorder: Disorder { seed: 4, lost_events: 5, ..Disorder::default() }, ..script };

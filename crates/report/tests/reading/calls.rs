@@ -204,7 +204,7 @@ fn a_flame_graph_of_calls_leaves_out_what_is_too_narrow_and_colors_kernel_mode()
     let app = "app.exe (8);ntdll.dll+0x10";
     assert_eq!(lines, [format!("{app} 100"), format!("{app};ntoskrnl.exe+0x20_[k] 3000000")]);
     let mut svg = Vec::new();
-    flamegraph(&lines, "TotalCycles", "", &mut svg).unwrap();
+    flamegraph(&lines, ("TotalCycles", "events"), "", &mut svg).unwrap();
     let svg = String::from_utf8(svg).unwrap();
     let color = |name: &str| {
         let (_, rest) = svg.split_once(&format!("<title>{name} (")).unwrap();

@@ -142,7 +142,7 @@ fn a_flame_graph_has_no_lines_for_what_it_does_not_show() {
     );
     let draw = |lines: &[String]| {
         let mut out = Vec::new();
-        flamegraph(lines, "title", "", &mut out).unwrap();
+        flamegraph(lines, ("title", "events"), "", &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let boxes = text.split("<title>").skip(1).map(|one| {
             let (title, rest) = one.split_once("</title>").unwrap();
@@ -217,7 +217,7 @@ fn samples_of_a_profile_for_firefox_weigh_as_many_events_as_a_report_says() {
 #[test]
 fn flame_graph_has_a_box_for_each_frame() {
     let mut svg = Vec::new();
-    flamegraph(&folded_lines(), "TotalCycles", "app.exe", &mut svg).unwrap();
+    flamegraph(&folded_lines(), ("TotalCycles", "events"), "app.exe", &mut svg).unwrap();
     let svg = String::from_utf8(svg).unwrap();
     assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
     for title in [
@@ -231,7 +231,7 @@ fn flame_graph_has_a_box_for_each_frame() {
 
 #[test]
 fn flame_graph_without_stacks_is_an_error() {
-    assert!(flamegraph(&[], "t", "s", &mut Vec::new()).is_err());
+    assert!(flamegraph(&[], ("t", "events"), "s", &mut Vec::new()).is_err());
 }
 
 #[test]

@@ -385,7 +385,7 @@ fn drawn(file: &[u8]) -> (Vec<String>, String, String) {
     let (index, filter) = (symbol_index(&contents), Filter::default());
     let lines = folded(&contents, &index, CYCLES, &filter);
     let mut svg = Vec::new();
-    flamegraph(&lines, "TotalCycles", "", &mut svg).unwrap();
+    flamegraph(&lines, ("TotalCycles", "events"), "", &mut svg).unwrap();
     let (mut text, mut collapsed) = (Vec::new(), Vec::new());
     script(&contents, &index, &filter, &mut Cursor::new(file), &mut text).unwrap();
     Folder::from(Options::default()).collapse(text.as_slice(), &mut collapsed).unwrap();
