@@ -19,6 +19,7 @@ RECORDINGS
   shares stay those of all events.
   A share rises if something else falls. The column Events has the change of the
   row's own events, in percent of the old total: what became more or less.
+  With --latency the shares are those of the wall time, as in report.
 
 COUNTS
   A row for each event: the old and the new count, and the change in percent.
@@ -80,6 +81,9 @@ pub struct DiffArgs {
         value_name = "A,B,..."
     )]
     pub sort: Vec<DiffColumn>,
+    /// Compare the shares of the wall time instead: while N CPUs run a process, each has a Nth of it
+    #[arg(long)]
+    pub latency: bool,
     /// At most N rows of each event [default: 40 in text]
     #[arg(long, value_name = "N", value_parser = number::rows)]
     pub limit: Option<usize>,

@@ -32,6 +32,9 @@ pub struct Comparison {
     pub kind: Kind,
     /// What the names of each row are.
     pub columns: Vec<&'static str>,
+    /// Whether the shares of rows are those of the wall time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub latency: bool,
     /// The limit of `--fail-above`, as a share.
     pub fail_above: Option<f64>,
     /// The units of work of `--work`, of the old and the new one: totals, counts and events of rows are those of one
@@ -200,7 +203,17 @@ impl Comparison {
         let mut all = sections.iter().flat_map(|section| section.total.iter().chain(&section.rows));
         let failed = all.any(|row| row.failed);
         let fail_above = fail.fail_above.map(|percent| percent / 100.0);
-        Self { kind, columns, fail_above, work: None, elapsed_seconds: None, failed, sections, unmatched }
+        Self {
+            kind,
+            columns,
+            latency: false,
+            fail_above,
+            work: None,
+            elapsed_seconds: None,
+            failed,
+            sections,
+            unmatched,
+        }
     }
 
     /// Says for which work the comparison was made, and for how many seconds the two were measured.
@@ -276,7 +289,7 @@ pub fn run(args: &DiffArgs, context: &mut Context) -> Result<i32, Error> {
     let mut comparison = match [read(&args.old)?, read(&args.new)?] {
         [Measured::Recording, Measured::Recording] => samples::compare(args, context)?,
         [Measured::Counts(old), Measured::Counts(new)] => {
-            if !args.selection.is_empty() {
+            if !args.selection.is_empty() || args.latency {
                 return Err(DiffError::Selection.into());
             }
             counts::compare(&old, &new, args.fail, args.work)?

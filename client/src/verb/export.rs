@@ -23,7 +23,8 @@ const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, C
 
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     args.check(context.columns.is_some())?;
-    let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
+    let detail = Detail { stacks: true, parallelism: args.format == ExportFormat::Html, ..Detail::default() };
+    let loaded = LoadedRecording::open(&args.recording, detail)?;
     let mut thinned = None;
     to(args.output.as_deref(), &loaded, context, |out, path| {
         thinned = write(args, &loaded, out, path)?;

@@ -67,6 +67,8 @@ struct Row {
     symbol: String,
     /// With what it calls; none without call stacks.
     total: Option<f64>,
+    /// Share of the wall time in which the process of a sample runs.
+    latency: Option<f64>,
     share: f64,
     low: f64,
     high: f64,
@@ -144,14 +146,17 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
         let has_stacks = contents.sample_counts.stack_stats(key).are_recorded();
         let with_children = has_stacks.then(|| Table::with_children(contents, symbol_index, key, &FUNCTIONS, filter));
         let shown = with_children.as_ref().unwrap_or(&table);
-        let first = shown.first(Limits { rows: Some(MAX_ROWS), ..Limits::default() });
+        let mut first = shown.first(Limits { rows: Some(MAX_ROWS), ..Limits::default() });
+        // A table without call stacks is in the order of latency.
+        first.rows.sort_by_key(|row| Reverse(row.total.map_or(row.weight, |total| total.weight).events));
+        let latencies = latencies(&table);
         let mut inlined = inlined(&Table::new(contents, symbol_index, key, &INLINED, filter));
         let tracks = rates.iter().flat_map(|rates| &rates.events).filter(|((one, _), _)| *one == key);
         Source {
             name: source.name.clone(),
             account: summary(source, filter.narrows()),
             events: table.total.weight.events,
-            rows: first.rows.iter().map(|one| row(one, &mut inlined)).collect(),
+            rows: first.rows.iter().map(|one| row(one, &latencies, &mut inlined)).collect(),
             calls: if has_stacks { calls(loaded, key) } else { Vec::new() },
             omitted: omitted(&table, &first.rows),
             rates: tracks
@@ -225,6 +230,20 @@ fn process(row: &TableRow) -> String {
 /// Process, module and symbol.
 type Function = (String, String, String);
 
+/// Returns the latency of each function, if the parallelism of any sample is known.
+fn latencies(table: &Table) -> BTreeMap<Function, f64> {
+    let of = |row: TableRow| Some((function(&row), row.latency?));
+    if table.total.unknown < table.total.weight.samples {
+        table.rows().filter_map(of).collect()
+    } else {
+        BTreeMap::new()
+    }
+}
+
+fn function(row: &TableRow) -> Function {
+    (process(row), row.module.clone().unwrap_or_default(), row.symbol.clone().unwrap_or_default())
+}
+
 /// Returns what is inlined into each function.
 fn inlined(table: &Table) -> BTreeMap<Function, Vec<Inlined>> {
     let mut found: BTreeMap<Function, Vec<Inlined>> = BTreeMap::new();
@@ -243,17 +262,17 @@ fn inlined(table: &Table) -> BTreeMap<Function, Vec<Inlined>> {
     found
 }
 
-fn row(row: &TableRow, inlined: &mut BTreeMap<Function, Vec<Inlined>>) -> Row {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let (process, module, symbol) = (process(row), text(&row.module), text(&row.symbol));
-    let function = (process, module, symbol);
+fn row(row: &TableRow, latencies: &BTreeMap<Function, f64>, inlined: &mut BTreeMap<Function, Vec<Inlined>>) -> Row {
+    let function = function(row);
     let inlined = inlined.remove(&function).unwrap_or_default();
+    let latency = latencies.get(&function).copied();
     let (process, module, symbol) = function;
     Row {
         process,
         module,
         symbol,
         total: row.total.map(|total| total.share),
+        latency,
         share: row.share,
         low: row.interval.low,
         high: row.interval.high,

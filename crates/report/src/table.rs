@@ -280,16 +280,19 @@ impl<'a> Table<'a> {
         self.sums.iter().map(|(key, weight)| self.row(key, weight))
     }
 
-    /// Returns the sums of rows that differ only in symbol and address, and the number of rows in each. Only the sums
-    /// are made.
+    /// Returns the events of rows that differ only in symbol and address, and the number of rows in each. Only the sums
+    /// are made, without their latency and their callers.
     pub fn groups(&self) -> impl Iterator<Item = (TableRow, u64)> {
         let mut sums: FxHashMap<u32, (SampleWeight, u64)> = FxHashMap::default();
-        for (key, weight) in self.sums.iter() {
+        for (key, weight) in self.own.as_ref().unwrap_or(&self.sums).iter() {
             let (sum, rows) = sums.entry(key.group).or_default();
             *sum += weight;
             *rows += 1;
         }
-        sums.into_iter().map(|(group, (weight, rows))| (self.row(&RowKey::of_group(group), weight), rows))
+        sums.into_iter().map(|(group, (weight, rows))| {
+            let row = self.row_of(&RowKey::of_group(group), weight, weight);
+            (TableRow { latency: None, total: None, ..row }, rows)
+        })
     }
 
     /// Returns the rows of at least `least` events, and those of a function with inlined ones, in no particular order.
@@ -387,6 +390,11 @@ impl<'a> Table<'a> {
     }
 
     fn row(&self, key: &RowKey, weight: SampleWeight) -> TableRow {
+        let own = self.own.as_ref().map_or(weight, |own| own.get(key).unwrap_or_default());
+        self.row_of(key, weight, own)
+    }
+
+    fn row_of(&self, key: &RowKey, weight: SampleWeight, own: SampleWeight) -> TableRow {
         let RowGroup { process, thread, processor, parallelism, module } =
             self.groups.get(key.group).copied().unwrap_or_default();
         let effective = effective_samples(real(self.total.weight.events), real(self.total.squares));
@@ -396,7 +404,6 @@ impl<'a> Table<'a> {
         };
         let latency = self.latency.map(|_| self.share(weight));
         let total = (self.own.is_some() && latency.is_none()).then(|| total_of(weight));
-        let own = self.own.as_ref().map_or(weight, |own| own.get(key).unwrap_or_default());
         let RowTotal { weight, share, interval } = total_of(own);
         let is_frames = self.columns.contains(&Column::Frames);
         let frames = key.name.filter(|_| is_frames).map(|outer| FrameKey { outer, inlined: key.inlined });

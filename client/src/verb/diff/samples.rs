@@ -13,8 +13,15 @@ use terminal::context::Context;
 use terminal::format::{real, seconds};
 use user_error::Error;
 
-/// The events of a row in the old and the new recording.
-type Rows = BTreeMap<Vec<String>, [u64; 2]>;
+/// The samples of a row: their events, and their share of all events or of the wall time.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    events: u64,
+    share: f64,
+}
+
+/// The samples of a row in the old and the new recording.
+type Rows = BTreeMap<Vec<String>, [Part; 2]>;
 
 /// An event of both recordings.
 struct Pair {
@@ -26,7 +33,8 @@ struct Pair {
 
 /// Compares the sources that both recordings have, by name.
 pub fn compare(args: &DiffArgs, context: &mut Context) -> Result<Comparison, Error> {
-    let detail = Detail { processor: args.sort.contains(&DiffColumn::Processor), ..Detail::default() };
+    let processor = args.sort.contains(&DiffColumn::Processor);
+    let detail = Detail { processor, parallelism: args.latency, ..Detail::default() };
     let open = |path| LoadedRecording::open_file(path, &args.selection, detail);
     let (old, new) = (open(&args.old)?, open(&args.new)?);
     let (old_names, new_names) = (names(&old), names(&new));
@@ -49,7 +57,8 @@ pub fn compare(args: &DiffArgs, context: &mut Context) -> Result<Comparison, Err
     old.finish(context)?;
     new.finish(context)?;
     let columns = args.sort.iter().map(|column| column.name()).collect();
-    Ok(Comparison::new(Kind::Samples, columns, args.fail, sections, unmatched).with_work(args.work, elapsed))
+    let comparison = Comparison::new(Kind::Samples, columns, args.fail, sections, unmatched);
+    Ok(Comparison { latency: args.latency, ..comparison }.with_work(args.work, elapsed))
 }
 
 /// Returns the selected sources that have samples, with their names.
@@ -67,8 +76,9 @@ fn pair(name: String, both: [(&LoadedRecording, SampledSource); 2], sort: &[Diff
     let mut rows = Rows::new();
     for (index, table) in tables.iter().enumerate() {
         for row in table.rows() {
-            if let Some(events) = rows.entry(names_of(&row, sort)).or_default().get_mut(index) {
-                *events += row.weight.events;
+            if let Some(part) = rows.entry(names_of(&row, sort)).or_default().get_mut(index) {
+                part.events += row.weight.events;
+                part.share += row.latency.unwrap_or(row.share);
             }
         }
     }
@@ -100,9 +110,9 @@ fn section(pair: Pair, judge: &Judge, work: Work) -> Section {
         let [old, new] = &estimates;
         Some(Change::relative(old, new, confidence))
     });
-    let rows = pair.rows.into_iter().map(|(names, events)| {
-        let [before, after] = events;
-        let shares = [real(before) / real(old.weight.events), real(after) / real(new.weight.events)];
+    let rows = pair.rows.into_iter().map(|(names, parts)| {
+        let shares = parts.map(|part| part.share);
+        let [before, after] = parts.map(|part| part.events);
         ChangedRow::new(names, shares, false, judge, |confidence| {
             let [before, after] = shares;
             Some(Change::of_shares((before, old), (after, new), confidence))

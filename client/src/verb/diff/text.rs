@@ -117,6 +117,9 @@ fn legend(comparison: &Comparison) -> Option<String> {
     if comparison.kind == Kind::Samples {
         lines.push("Changes of shares are in percentage points. Those of events are in percent of");
         lines.push("the old total; --fail-above judges by them.");
+        if comparison.latency {
+            lines.push("Shares are those of the wall time in which a process runs (latency).");
+        }
     }
     if has(|row| row.significant == Some(false)) {
         lines.push("~ not significant: the 95 % confidence interval contains zero");

@@ -9,6 +9,7 @@ const LEAST = 0.001; // share of the width below which a box is not drawn
 const LEGEND = 8; // most modules of the legend
 
 const COLUMNS = [
+  { key: 'latency', name: 'Latency', number: true, text: row => percent(row.latency) },
   { key: 'total', name: 'Children', number: true, text: row => percent(row.total) },
   { key: 'share', name: 'Self', number: true, text: row => percent(row.share) },
   { key: 'error', name: '+/-', number: true, wide: true, text: row => percent((row.high - row.low) / 2) },
@@ -179,8 +180,8 @@ function zoom(path) {
 
 // Without call stacks nothing is known of callers.
 function columns() {
-  const hasTotals = data.sources[view.source].rows.some(row => row.total !== null);
-  return COLUMNS.filter(column => column.key !== 'total' || hasTotals);
+  const has = key => data.sources[view.source].rows.some(row => row[key] !== null);
+  return COLUMNS.filter(({ key }) => !['latency', 'total'].includes(key) || has(key));
 }
 
 function drawHead() {

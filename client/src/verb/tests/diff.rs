@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use protocol::SampleRecord;
+use protocol::{CounterSample, SampleRecord};
 use recording::Writer;
 use tempfile::TempDir;
 
+use super::report::html::data;
 use super::report::{APP, NT, NTDLL, processes, record, session, summary};
 use super::*;
 
@@ -98,6 +99,42 @@ fn a_change_of_shares_is_in_points_and_has_newcombes_interval() {
     assert_eq!(of_process["sections"][0]["rows"].as_array().unwrap().len(), 1);
     let rows = pair.diff("--limit 1").out;
     assert!(rows.contains("2 rows left out; --limit N shows N"), "{rows}");
+}
+
+/// The kernel takes its turn alone, the application on both CPUs: half of its samples are as much wall time.
+#[test]
+fn with_latency_the_shares_are_those_of_the_wall_time() {
+    let recording = |alone: u64, parallel: u64| {
+        let at = |time, processor, process, ip| {
+            let sample = CounterSample { time: time * 100_000, processor, ..record(0, 100_003, process, ip) };
+            SampleRecord::from(sample)
+        };
+        let mut samples: Vec<SampleRecord> = (0..alone).map(|time| at(time, 0, 8, NT + 0x50)).collect();
+        let both = (alone..alone + parallel).flat_map(|time| [0, 1].map(|cpu| at(time, cpu, 8, APP + 0x1000)));
+        samples.extend(both);
+        let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+        for process in processes() {
+            writer.process(&process).unwrap();
+        }
+        writer.samples(&samples).unwrap();
+        writer.finish(&summary()).unwrap()
+    };
+    let pair = Pair::of(&recording(1_200, 800), &recording(600, 800));
+    let shares = |options: &str| {
+        let diff = pair.diff(&format!("--json --sort module {options}")).json();
+        let rows = diff["sections"][0]["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["names"][0] == "ntoskrnl.exe").unwrap();
+        ["old", "new"].map(|name| format!("{:.0}", row[name].as_f64().unwrap() * 100.0))
+    };
+    assert_eq!([shares(""), shares("--latency")], [["43", "27"], ["60", "43"]]);
+    let text = pair.diff("--latency").out;
+    assert!(text.contains("Shares are those of the wall time in which a process runs (latency)."), "{text}");
+
+    let page = data(&run_on(Some(80), &format!("export {} --format html", pair.old.display()), &[]).out);
+    let rows = page["sources"][0]["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["module"] == "ntoskrnl.exe").unwrap();
+    let percent = |name: &str| format!("{:.0}", row[name].as_f64().unwrap() * 100.0);
+    assert_eq!(["share", "latency"].map(percent), ["43", "60"], "{row}");
 }
 
 /// Of 2,000 samples each, a row rises by 200, which is 10 % of the old total. The deviation is that of 2,200 samples,

@@ -1,6 +1,6 @@
 //! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
-mod html;
+pub(super) mod html;
 mod stacks;
 mod thinning;
 

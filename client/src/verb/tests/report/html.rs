@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 
 /// Returns the data in a page.
-pub(super) fn data(page: &str) -> Value {
+pub fn data(page: &str) -> Value {
     let (_, after) = page.split_once("<script id=\"data\" type=\"application/json\">").unwrap();
     // Where a browser ends the element.
     let (data, _) = after.split_once("</script").unwrap();
