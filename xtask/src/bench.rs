@@ -29,8 +29,13 @@ const PROGRAMS: [(&str, &str); 5] =
     [("pmu", "instructions"), ("engine", "handler"), ("engine", "session"), ("events", "names"), ("halprof", "region")];
 
 /// Package and bench that measure times.
-const TIMED: [(&str, &str); 4] =
-    [("pmu", "operations"), ("sample-ring", "throughput"), ("engine", "pipeline"), ("recording", "throughput")];
+const TIMED: [(&str, &str); 5] = [
+    ("pmu", "operations"),
+    ("sample-ring", "throughput"),
+    ("engine", "pipeline"),
+    ("recording", "throughput"),
+    ("recorder", "off_cpu"),
+];
 
 /// Maximum number of instructions for the interrupt of one of four counters, from the overflow to the sample in the
 /// ring.
