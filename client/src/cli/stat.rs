@@ -9,22 +9,28 @@ use halprof::text::processors::ProcessorList;
 
 use super::common::{BackendArgs, Force};
 use super::diff::percent;
+use super::tasks::TaskArgs;
 use crate::cli::duration;
 use crate::cli::number;
 use counts::event_list::LabelledEventList;
 
 /// Text after the options of `stat` in `--help`.
 pub const STAT_HELP: &str = "\
-The counters count everything that runs on the chosen processors while COMMAND
-runs, not only COMMAND. As with perf, standard output belongs to COMMAND: the
-counts go to standard error, or to the file of -o. Ctrl-C ends COMMAND; the
-counts are still printed.
+Counts what COMMAND and the processes that it starts execute, or the processes
+and threads of -p and -t; -a counts everything that runs on the processors. As
+with perf, standard output belongs to COMMAND: the counts go to standard error,
+or to the file of -o. Ctrl-C ends COMMAND; the counts are still printed.
 
-WITHOUT THE DRIVER
-  If the driver is not installed, or with --backend hal, Windows' own HAL counts:
-  what COMMAND or the process of -p and the processes that they start execute on
-  any CPU, with the interrupts that they meet; -a counts everything. Losses are
-  told below the counts. What only the driver can do is refused.
+ONE PROCESS
+  The driver counts processors, and samples tell whose the counts are: 4,000 of
+  each event in a second on each CPU. Each count has its error (+-), such as 2 %
+  after 10,000 samples. If the events cannot all be sampled at once, because they
+  are more than the counters, everything is counted, as with -a, -I and -D; the
+  first line says what the counts are of.
+  If the driver is not installed, or with --backend hal, Windows' own HAL counts
+  at each context switch: exactly, with the interrupts that the processes meet,
+  and with the processes that those of -p start. Losses are told below the
+  counts. What only the driver can do is refused.
 
 EVENTS
   Without -e: cycles, instructions, branches and mispredicted branches, if this
@@ -124,9 +130,8 @@ pub struct StatArgs {
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
-    /// Count what this process and those that it starts execute, instead of a command; without the driver
-    #[arg(short = 'p', long = "pid", value_name = "PID", conflicts_with_all = ["command", "repeat"])]
-    pub process: Option<u32>,
+    #[command(flatten)]
+    pub tasks: TaskArgs,
     #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]
@@ -145,7 +150,8 @@ pub struct StatArgs {
     /// Begin to count 100 (milliseconds), 100ms or 5s after the command
     #[arg(short = 'D', long, value_name = "TIME", value_parser = duration::milliseconds)]
     pub delay: Option<Duration>,
-    /// All processors, as without it; if there is no COMMAND, end with Ctrl-C or after --duration
+    /// Count everything that runs on the processors, also beside a COMMAND; without one, end with Ctrl-C or after
+    /// --duration
     #[arg(short, long)]
     pub all: bool,
     /// End after this time: 5s, 250ms or 1m
@@ -182,7 +188,7 @@ pub struct StatArgs {
     #[arg(long, value_name = "P", requires = "baseline", value_parser = percent)]
     pub fail_above: Option<f64>,
     /// The command and its arguments
-    #[arg(required_unless_present_any = ["all", "duration", "timeout", "process"], trailing_var_arg = true)]
+    #[arg(required_unless_present_any = ["all", "duration", "timeout", "processes", "threads"], trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 

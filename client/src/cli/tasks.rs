@@ -9,13 +9,16 @@ use crate::cli::selection::ProcessName;
 use recorder::tasks::{TaskError, Tasks};
 use system::System;
 
-/// The processes and threads whose samples are recorded.
+/// What is said if the user also wants everything.
+pub const ALL_IS_LESS: &str = "note: -p and -t choose processes and threads, and -a does not";
+
+/// The processes and threads that are counted or recorded.
 #[derive(Debug, Default, Args)]
 pub struct TaskArgs {
-    /// Only samples of these processes, or of all that have a name now; end when they have ended
+    /// Only these processes, or all that have a name now; end when they have ended
     #[arg(short = 'p', long = "pid", value_name = "PID|NAME,...", value_delimiter = ',')]
     processes: Vec<ProcessName>,
-    /// Only samples of these threads; end when they have ended
+    /// Only these threads; end when they have ended
     #[arg(short = 't', long = "tid", value_name = "TID,...", value_delimiter = ',', value_parser = number::parse)]
     threads: Vec<u32>,
 }

@@ -18,7 +18,7 @@ use crate::machine::dump::DumpError;
 use crate::machine::provider_security::ProviderSecurityError;
 use crate::machine::service::DriverBusy;
 use crate::reading::open::RecordingError;
-use crate::verb::{AnnotateError, EndedInDelay, InstallError, SelftestError, TopologyError, Undone};
+use crate::verb::{AnnotateError, EndedInDelay, InstallError, SelftestError, TopologyError, Undone, Unestimated};
 use counts::condition::UndecidedError;
 use counts::requests::DetachedError;
 use events::condition::ConditionError;
@@ -122,6 +122,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             Exit::Command,
             "  try: a command of the shell itself runs as: ... -- cmd /c COMMAND",
         ),
+        (Unestimated { option: "-I" }.into(), Exit::UnsupportedSource, "  try: without -I, or -a instead of -p and -t"),
         (EndedInDelay { delay: Duration::from_millis(20) }.into(), Exit::NotRunning, "  try: a shorter delay (-D)"),
         (TaskError::None { what: "process", id: 7 }.into(), Exit::NotRunning, "  try: tasklist   (lists processes)"),
         (TaskError::None { what: "thread", id: 7 }.into(), Exit::NotRunning, "  try: -p with its process"),

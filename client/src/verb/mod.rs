@@ -41,7 +41,7 @@ pub use {
     annotate::AnnotateError,
     install::{InstallError, Undone},
     selftest::SelftestError,
-    stat::{EndedInDelay, TopologyError},
+    stat::{EndedInDelay, TopologyError, Unestimated},
 };
 #[cfg(test)]
 use {

@@ -12,7 +12,7 @@ use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, StartHeader, modes};
 use recording::Kept;
 
-use crate::cli::RecordArgs;
+use crate::cli::{ALL_IS_LESS, RecordArgs};
 use crate::verb::interval;
 use counts::condition::add_condition;
 use counts::requests::add;
@@ -61,7 +61,7 @@ fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Re
         }
     };
     if tasks.is_some() && args.session.all {
-        context.warn("note: -p and -t choose what is recorded, and -a does not")?;
+        context.warn(ALL_IS_LESS)?;
     }
     if args.session.command.is_empty() && args.session.duration.is_none() {
         let on = || args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));

@@ -19,7 +19,7 @@ use halprof::{Driver, Refusal};
 use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
 use serde::Serialize;
 
-use crate::cli::{FailAbove, StatArgs};
+use crate::cli::{ALL_IS_LESS, FailAbove, StatArgs};
 use crate::verb::diff;
 use crate::verb::diff::SavedStat;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
@@ -28,9 +28,10 @@ use counts::movement::scope_note;
 use counts::requested_metrics::{MetricValue, Metrics, Refused, concerns};
 use counts::requests::labelled_events;
 use counts::{EventCount, by_event, mark_notes};
-use measure::{Measured, Plan};
+use measure::{Measured, Plan, Way};
 use recorder::command;
 use recorder::tasks::Tasks;
+use recording::RecordedTasks;
 use repeated::Spread;
 use system::connection::Connection;
 use terminal::color;
@@ -43,7 +44,7 @@ use user_error::exit::Exit;
 use user_error::output_error::OutputError;
 
 #[cfg(test)]
-pub use {blocks::TopologyError, measure::EndedInDelay};
+pub use {blocks::TopologyError, measure::EndedInDelay, measure::Unestimated};
 
 /// Roles of the events that are counted without `-e`, in this order.
 const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branches, Role::BranchMisses];
@@ -75,10 +76,14 @@ pub struct Stat {
     /// What the counts of different events do not have in common: VMware.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope_note: Option<&'static str>,
-    /// Whether the counts are of processes: those of the command or of `-p`, and those that they start.
+    /// Whether the counts are of the command, or of the processes and threads of `-p` and `-t`; all counts are of the
+    /// whole machine otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     of_processes: bool,
-    /// What is missing in the counts of a session without the driver.
+    /// The command, or the processes and threads, in words.
+    #[serde(skip)]
+    tasks: Option<String>,
+    /// How the counts of processes came about, and what is missing in them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<String>,
     /// The metrics that were asked for.
@@ -143,15 +148,15 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let baseline = args.baseline.as_deref().map(diff::read_counts).transpose()?;
     system.note_interrupts()?;
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
-    let follows =
-        connection.backend().counts_processes && !args.all && !(args.process.is_none() && args.command.is_empty());
-    let process = args.process.map(|id| Tasks::of_process(id, &*system.process_source())).transpose()?;
-    let plan = Plan { args, connection: &connection, system, process, header, follows };
+    let tasks = args.tasks.open(system)?;
+    let way = way(args, tasks.as_ref(), &connection, context)?;
+    let of = (way != Way::Whole).then(|| tasks_text(tasks.as_ref(), way));
+    let plan = Plan { args, connection: &connection, system, tasks, header, way };
     let info = connection.info()?;
     let (names, groups, words) = Default::default();
     let mut remarks = Vec::new();
     let mut printer =
-        Printer { args, info, metrics, sets, labels, unsupported, names, groups, words, follows, shown: 0 };
+        Printer { args, info, metrics, sets, labels, unsupported, names, groups, words, of, way, shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
         let begun = plan.begin(&mut requested, |refusal, requested| {
@@ -183,13 +188,14 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
         })?;
         let was_interrupted = measured.was_interrupted;
         context.command_code = measured.status.map(command::exit_code);
+        remarks.extend(measured.remarks.iter().cloned());
         runs.push(measured);
-        remarks.extend(connection.remarks());
         if was_interrupted {
             break;
         }
     }
     let exit_code = context.command_code.unwrap_or(Exit::Done.code());
+    remarks.splice(0..0, measure::sampled_note(&runs));
     let stat = Stat { remarks, ..printer.stat(&runs, exit_code) };
     if args.interval.is_none() || args.summary {
         printer.total(&stat, output(&mut file, args, context))?;
@@ -218,13 +224,25 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
 /// Opens what counts, and checks that it can do what is asked.
 fn connect(args: &StatArgs, context: &mut Context) -> Result<Connection, Error> {
     let connection = args.backend.open(context)?;
-    if args.process.is_some() {
-        connection.check_processes()?;
-    }
     if args.interval.is_some() {
         connection.check_driver("a count at any moment")?;
     }
     Ok(connection)
+}
+
+fn way(args: &StatArgs, tasks: Option<&Tasks>, driver: &Driver, context: &mut Context) -> Result<Way, Error> {
+    if tasks.is_some() && args.all {
+        context.warn(ALL_IS_LESS)?;
+    }
+    Way::of(args, tasks, driver)
+}
+
+/// Returns what is counted, in words.
+fn tasks_text(tasks: Option<&Tasks>, way: Way) -> String {
+    let command = || "the command and what it started".to_owned();
+    tasks.map_or_else(command, |tasks| {
+        RecordedTasks { with_children: way == Way::Followed, ..tasks.recorded.clone() }.text().unwrap_or_default()
+    })
 }
 
 fn create(path: &Path) -> Result<File, Error> {
@@ -276,8 +294,10 @@ struct Printer<'a> {
     words: Vec<String>,
     /// Group of each event of the request.
     groups: Vec<u32>,
-    /// The counts are of processes.
-    follows: bool,
+    /// What is counted, if it is not all that runs on the processors.
+    of: Option<String>,
+    /// How it is counted.
+    way: Way,
     /// Number of intervals so far.
     shown: u64,
 }
@@ -327,7 +347,15 @@ impl Printer<'_> {
 
     fn stat(&self, runs: &[Measured], exit_code: i32) -> Stat {
         let all: Vec<Vec<CountRecord>> = runs.iter().map(|run| run.records.clone()).collect();
-        let events = self.events(&repeated::mean(&all));
+        let mut events = self.events(&repeated::mean(&all));
+        let estimates = runs.last().map(|run| &run.estimates).filter(|estimates| !estimates.is_empty());
+        let tasks = self.of.clone().filter(|_| estimates.is_some() || self.way == Way::Followed);
+        if let (Some(estimates), None) = (estimates, self.args.repeat) {
+            for event in &mut events {
+                let index = event.index;
+                event.set_estimates(|processor| estimates.get(&(index, processor)).copied());
+            }
+        }
         let of_runs = if self.args.repeat.is_some() { all.as_slice() } else { &[] };
         let of_runs: Vec<_> = of_runs.iter().map(|records| self.events(records)).collect();
         let elapsed = Spread::of(runs.iter().map(|run| run.elapsed.as_secs_f64()).collect(), |seconds| seconds);
@@ -344,7 +372,8 @@ impl Printer<'_> {
             events,
             unsupported: self.unsupported.clone(),
             scope_note: scope_note(&self.info),
-            of_processes: self.follows,
+            of_processes: tasks.is_some(),
+            tasks,
             remarks: Vec::new(),
             metrics,
             blocks,

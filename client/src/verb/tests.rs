@@ -23,6 +23,7 @@ mod selftest;
 mod selftest_threads;
 mod stat;
 mod stat_metrics;
+mod stat_tasks;
 mod tables;
 mod top;
 mod transcript;
@@ -108,9 +109,9 @@ fn run(system: &FakeSystem, line: &str) -> Run {
     run_words(system, &line.split_whitespace().collect::<Vec<_>>())
 }
 
-/// Runs `stat` with a command that exits with code 3.
+/// Runs `stat -a` with a command that exits with code 3.
 fn stat(system: &FakeSystem, options: &str) -> Run {
-    let line = format!("stat {options} -- {EXIT_3}");
+    let line = format!("stat -a {options} -- {EXIT_3}");
     run_words(system, &line.split_whitespace().chain(["exit 3"]).collect::<Vec<_>>())
 }
 

@@ -119,6 +119,9 @@ pub struct EventCount {
     /// Whether the user gave it its name.
     #[serde(skip)]
     pub is_labelled: bool,
+    /// Whether the count was estimated from samples.
+    #[serde(skip)]
+    pub is_sampled: bool,
 }
 
 impl EventCount {
@@ -126,6 +129,22 @@ impl EventCount {
     #[must_use]
     pub fn label(&self) -> String {
         if self.is_labelled { self.name.clone() } else { format!("{}{}", self.name, event::suffix(self.mode_bits)) }
+    }
+
+    /// Gives the counts of processors the errors with which they were estimated from samples.
+    pub fn set_estimates(&mut self, estimate_on: impl Fn(u32) -> Option<Scaled>) {
+        for one in &mut self.processors {
+            one.estimate = estimate_on(one.processor).unwrap_or(one.estimate);
+            one.error = one.estimate.error();
+        }
+        self.is_sampled = true;
+        self.total();
+    }
+
+    /// Returns whether the count has an error: the event took turns, or was sampled.
+    #[must_use]
+    pub fn is_estimate(&self) -> bool {
+        self.is_sampled || self.times.is_scaled()
     }
 
     /// Gives the event the name that the user wants, on a hybrid with its core type: it can have a row for each.
@@ -231,6 +250,7 @@ pub fn by_event(records: &[CountRecord], name_of: impl Fn(&CountRecord) -> Strin
             index: record.index,
             group: 0,
             is_labelled: false,
+            is_sampled: false,
         });
     }
     for event in &mut events {

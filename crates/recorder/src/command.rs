@@ -53,11 +53,19 @@ pub type CpuTimes = (Duration, Duration);
 /// If Windows does not tell.
 pub fn wait(mut child: Child) -> io::Result<(ExitStatus, Option<CpuTimes>)> {
     let status = child.wait()?;
+    Ok((status, times(&child)))
+}
+
+/// Returns the processor time of the command's own process, if Windows tells it.
+#[must_use]
+pub fn times(child: &Child) -> Option<CpuTimes> {
     #[cfg(windows)]
-    let times = system::windows::times_of_child(&child);
+    return system::windows::times_of_child(child);
     #[cfg(not(windows))]
-    let times = None;
-    Ok((status, times))
+    return {
+        let _ = child;
+        None
+    };
 }
 
 /// Returns the exit code of the command. A command that was ended by a signal has none.

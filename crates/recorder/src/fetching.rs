@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use halprof::SampleStream;
+use halprof::counting::SampledShare;
 use protocol::{SampleRecord, UNKNOWN};
 use recording::RecordedTasks;
 
@@ -33,12 +34,13 @@ pub struct FetchState {
     /// Number of answers of the driver until the stop: how often the thread was woken.
     wakeups: AtomicU64,
     record_counts: Mutex<RecordCounts>,
-    filtered: Mutex<Filtered>,
+    shares: Mutex<Shares>,
     remaining: Mutex<Remaining>,
 }
 
-/// Number of samples of other processes and threads than those that are recorded, by event and processor.
-pub type Filtered = BTreeMap<(u32, u32), u64>;
+/// The samples of the processes and threads that are recorded, and those of all others, by event and processor; empty if
+/// all are recorded.
+pub type Shares = BTreeMap<(u32, u32), SampledShare>;
 
 impl FetchState {
     /// Notes that the session was stopped.
@@ -61,9 +63,9 @@ impl FetchState {
         *self.record_counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the numbers of the samples that were filtered.
-    pub fn take_filtered(&self) -> Filtered {
-        std::mem::take(&mut self.filtered.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes the numbers of the samples that were kept and filtered.
+    pub fn take_shares(&self) -> Shares {
+        std::mem::take(&mut self.shares.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes what was left of the processes of the command.
@@ -105,7 +107,7 @@ impl Fetcher {
     pub fn run(mut self) -> Result<(), Error> {
         let buffers = Buffers::new();
         let mut processes = HashSet::new();
-        let mut filtered = Filtered::new();
+        let mut shares = Shares::new();
         while !self.state.is_abandoned.load(Ordering::Acquire) {
             let is_stopped = self.state.is_stopped.load(Ordering::Acquire);
             let wait = if is_stopped { Duration::ZERO } else { WAIT };
@@ -116,7 +118,7 @@ impl Fetcher {
                     updated = family.update(Instant::now());
                 }
                 fetched += 1;
-                tasks.is_all() || is_kept(record, tasks, family.as_ref(), &mut filtered)
+                tasks.is_all() || is_kept(record, tasks, family.as_ref(), &mut shares)
             })?;
             updated.map_err(|cause| TaskError::Command { cause })?;
             self.state.wakeups.fetch_add((!is_stopped).into(), Ordering::Relaxed);
@@ -125,15 +127,17 @@ impl Fetcher {
             }
             if !batch.records().is_empty() {
                 self.state.record_counts.lock().unwrap_or_else(PoisonError::into_inner).add(batch.records());
-                processes.extend(sampled(batch.records()));
-                self.sightings.add(&mut processes);
+                if self.receiver.is_some() || self.observer.is_some() {
+                    processes.extend(sampled(batch.records()));
+                    self.sightings.add(&mut processes);
+                }
                 self.pass_on(batch);
             }
             if is_last || is_stopped && fetched == 0 {
                 break;
             }
         }
-        *self.state.filtered.lock().unwrap_or_else(PoisonError::into_inner) = filtered;
+        *self.state.shares.lock().unwrap_or_else(PoisonError::into_inner) = shares;
         if let Some(family) = self.family {
             let remaining = family.remaining(Instant::now()).map_err(|cause| TaskError::Command { cause })?;
             *self.state.remaining.lock().unwrap_or_else(PoisonError::into_inner) = remaining;
@@ -159,16 +163,15 @@ impl Fetcher {
     }
 }
 
-/// Returns whether a record is no sample, or one of these tasks. Otherwise it is counted.
-fn is_kept(record: &SampleRecord, tasks: &RecordedTasks, family: Option<&Family>, filtered: &mut Filtered) -> bool {
+/// Returns whether a record is no sample, or one of these tasks. Notes a sample in either case.
+fn is_kept(record: &SampleRecord, tasks: &RecordedTasks, family: Option<&Family>, shares: &mut Shares) -> bool {
     let Some(sample) = record.parse().ok().and_then(|record| record.sample()) else { return true };
     let is_kept = match family {
         Some(family) => family.contains(sample.process),
         None => tasks.select(sample.process, sample.thread),
     };
-    if !is_kept {
-        *filtered.entry((sample.event, sample.processor)).or_default() += 1;
-    }
+    let share = shares.entry((sample.event, sample.processor)).or_default();
+    if is_kept { &mut share.own } else { &mut share.others }.add(sample.events);
     is_kept
 }
 

@@ -15,6 +15,7 @@
 //! limits the memory for events that are not joined yet and for joined samples that are not written yet.
 
 pub mod command;
+pub mod off_cpu;
 pub mod processes;
 pub mod ring;
 pub mod sampled_event;
@@ -27,7 +28,6 @@ mod collecting;
 mod family;
 mod fetching;
 mod joining;
-mod off_cpu;
 mod progress;
 mod scanning;
 mod tracing;
@@ -52,9 +52,10 @@ use thiserror::Error as ThisError;
 pub use self::batch::{Batch, Buffers};
 pub use self::collecting::StackCollector;
 use self::family::{Family, Remaining};
+pub use self::fetching::Shares;
 #[cfg(test)]
 pub use self::fetching::sampled;
-use self::fetching::{FetchState, Fetcher, Filtered, SampleReceiver};
+use self::fetching::{FetchState, Fetcher, SampleReceiver};
 use self::joining::StackedSamples;
 use self::progress::Progress;
 use self::scanning::{Receivers, Scanner, Sightings};
@@ -269,7 +270,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
         let RecorderSetup { system, source, mut processes, limits, tracing, family } = setup;
         let begun = file.map(|(path, file)| RecordedFile::begin(path, file, session, limits, &sender));
         let file = begun.transpose()?;
-        let is_display = observer.as_ref().is_some_and(|observer| observer.is_display());
+        let is_display = observer.as_ref().map_or(file.is_none(), |observer| observer.is_display());
         if let Some(observer) = &mut observer {
             observer.begin(session);
         }
@@ -433,8 +434,8 @@ impl<'a, 'b> Recorder<'a, 'b> {
     }
 
     /// Takes the numbers of the samples that were filtered, after [`drain`](Self::drain).
-    fn take_filtered(&self) -> Filtered {
-        self.fetch_state.take_filtered()
+    fn take_shares(&self) -> Shares {
+        self.fetch_state.take_shares()
     }
 
     /// Takes what was left of the processes of the command, after [`drain`](Self::drain).
@@ -515,7 +516,7 @@ impl<'a> RecordedFile<'a> {
 }
 
 /// Converts the final counts of a session for the file.
-fn counts(records: &[CountRecord], filtered: &Filtered) -> Vec<Count> {
+fn counts(records: &[CountRecord], shares: &Shares) -> Vec<Count> {
     let count = |record: &CountRecord| {
         let CountRecord { index: event, processor, count, samples, lost, throttled, unmet, recorder, .. } = *record;
         Count {
@@ -526,7 +527,7 @@ fn counts(records: &[CountRecord], filtered: &Filtered) -> Vec<Count> {
             lost,
             throttled,
             unmet,
-            filtered: filtered.get(&(event, processor)).copied().unwrap_or_default(),
+            filtered: shares.get(&(event, processor)).map_or(0, |share| share.others.samples),
             disturbed: disturbance::recorded(record),
             recorder,
         }

@@ -332,6 +332,7 @@ impl OffCpu {
 }
 
 /// Returns the processes of the records.
+#[must_use]
 pub fn processes(found: &[(SampleRecord, SampleStack)]) -> HashSet<u32> {
     let samples = found.iter().filter_map(|(record, _)| record.parse().ok()?.sample());
     samples.map(|sample| sample.process).filter(|process| *process != UNKNOWN).collect()

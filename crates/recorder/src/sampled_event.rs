@@ -66,6 +66,26 @@ impl RequestedEvent {
     }
 }
 
+/// Returns the requests that sample what these count, about `frequency` times a second on each processor, and on counters
+/// of their own.
+///
+/// # Errors
+/// If the driver does not answer.
+pub fn sampling(
+    counted: &[EventRequest],
+    frequency: u32,
+    clock: Option<u64>,
+    connection: &Driver,
+) -> Result<Vec<EventRequest>, Error> {
+    let (sources, of_each_cycle) = (connection.sources()?, of_each_cycle(connection)?);
+    let sampling = |request: &EventRequest| {
+        let source = sources.of_event(request.event).unwrap_or_else(|| SourceInfo::from(request.event));
+        let follows_clock = of_each_cycle.contains(&request.event.source);
+        RequestedEvent { source, modes: request.modes, interval: None, follows_clock }.request(frequency, clock)
+    };
+    Ok(counted.iter().map(sampling).collect())
+}
+
 /// Returns the sources of the events that happen about once in a cycle.
 fn of_each_cycle(driver: &Driver) -> Result<Vec<u64>, Error> {
     let sources = driver.sources()?;

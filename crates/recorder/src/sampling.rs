@@ -10,11 +10,12 @@ use halprof::{Driver, Started};
 use pmu::Source;
 use pmu::extra::AUXILIARY;
 use pmu::interface::emon::Microarchitecture;
-use protocol::{Event, EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, event_flags, modes};
+use protocol::{CountRecord, Event, EventRequest, InfoReply, PROCESSOR_WORDS, StartHeader, event_flags, modes};
 use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, RecordedSession, RecordedTasks, Summary};
 
-use crate::command;
+use crate::command::{self, CpuTimes};
 use crate::family::{Family, Remaining};
+use crate::fetching::Shares;
 use crate::processes::Processes;
 use crate::ring;
 use crate::tasks::{Scope, TaskError};
@@ -68,6 +69,14 @@ pub struct Outcome {
     pub length: u64,
     /// Exit code of the command, or of the client without a command.
     pub exit_code: i32,
+    /// How the command ended, if it did.
+    pub status: Option<ExitStatus>,
+    /// The processor time of the command, if it ended and Windows tells it.
+    pub times: Option<CpuTimes>,
+    /// What each processor counted meanwhile, of everything that ran there.
+    pub records: Vec<CountRecord>,
+    /// The samples of what was recorded and of the rest; empty if all was recorded.
+    pub shares: Shares,
     /// Process of the command, if it was left running.
     pub running: Option<u32>,
     /// What was left of its processes, if only they were recorded.
@@ -232,13 +241,20 @@ pub fn run(
     connection: &Driver,
     system: &dyn System,
 ) -> Result<Outcome, Error> {
-    let info = connection.info()?;
     system.note_interrupts()?;
     // The kernel has many modules. Their files are read before the start, so that its samples have names at once.
-    let source = system.process_source();
     let mut processes = Processes::default();
-    let kernel = processes.query_kernel(&*source, Instant::now());
+    let kernel = processes.query_kernel(&*system.process_source(), Instant::now());
+    let started = start(plan, connection)?;
+    sample_session(plan, started, (processes, kernel), tracing, observer, (connection, system))
+}
 
+/// Starts a session, of which [`run`] and [`count_shares`] fetch the samples.
+///
+/// # Errors
+/// If the driver refuses it.
+pub fn start(plan: &SamplingPlan, connection: &Driver) -> Result<StartedSampling, halprof::Error> {
+    let info = connection.info()?;
     let processors = processors(&plan.header, &info);
     let ring = match plan.header.ring {
         0 => ring::capacity(plan.events, u32::try_from(processors.len()).unwrap_or(u32::MAX)),
@@ -247,6 +263,31 @@ pub fn run(
     let beside = plan.condition.map(|(_, beside)| beside).unwrap_or_default();
     let requests = [plan.events, beside, &companions(plan.events, info.signature)].concat();
     let started = connection.start(&StartHeader { ring, ..plan.header }, &requests)?;
+    Ok(StartedSampling { started, ring, info, processors })
+}
+
+/// Counts the samples of a session that has started until its end, without any file, and stops it.
+///
+/// # Errors
+/// If the driver does not answer, or the command cannot be run.
+pub fn count_shares(
+    plan: &SamplingPlan,
+    started: StartedSampling,
+    connection: &Driver,
+    system: &dyn System,
+) -> Result<Outcome, Error> {
+    sample_session(plan, started, (Processes::default(), None), None, None, (connection, system))
+}
+
+fn sample_session(
+    plan: &SamplingPlan,
+    StartedSampling { started, ring, info, processors }: StartedSampling,
+    (processes, kernel): (Processes, Option<Process>),
+    tracing: Option<Tracing>,
+    observer: Option<&mut dyn SampleObserver>,
+    (connection, system): (&Driver, &dyn System),
+) -> Result<Outcome, Error> {
+    let source = system.process_source();
     let mut session = session_block(plan, processors, &info, started.clock, connection)?;
     if tracing.as_ref().is_some_and(Tracing::has_switches) {
         session.events.push(RecordedEvent::off_cpu());
@@ -260,7 +301,16 @@ pub fn run(
     })
 }
 
-/// A session that has started.
+/// A session that samples and has started.
+pub struct StartedSampling {
+    started: Started,
+    /// Capacity of the ring of each processor in records.
+    ring: u32,
+    info: InfoReply,
+    processors: Vec<u32>,
+}
+
+/// A session whose samples are fetched.
 struct Sampling<'a> {
     plan: &'a SamplingPlan<'a>,
     ring: u32,
@@ -325,9 +375,10 @@ impl Sampling<'_> {
             (End::Interrupted | End::NoMoreSamples, Some(child)) => wait_for_end(child, system),
             (End::Interrupted | End::NoMoreSamples, None) => None,
         };
+        let shares = recorder.take_shares();
         let mut summary = Summary {
             elapsed: u64::try_from(elapsed.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(u64::MAX),
-            counts: crate::counts(&records, &recorder.take_filtered()),
+            counts: crate::counts(&records, &shares),
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
             kept: None,
@@ -343,6 +394,7 @@ impl Sampling<'_> {
             (Some(_), Some(status), _) => command::exit_code(status),
             (Some(_), None, _) => Exit::Failure.code(),
         };
+        let times = child.as_ref().filter(|_| status.is_some()).and_then(command::times);
         let running = child.filter(|_| status.is_none()).map(|child| child.id());
         let (events, processors) = (session.events, session.processors.len());
         let clock = session.clock;
@@ -357,6 +409,10 @@ impl Sampling<'_> {
             processors,
             length,
             exit_code,
+            status,
+            times,
+            records,
+            shares,
             running,
             remaining,
             old_file,

@@ -112,12 +112,11 @@ impl Tasks {
         Ok(Self { recorded, open })
     }
 
-    /// Opens a process.
-    ///
-    /// # Errors
-    /// As of [`open`](Self::open).
-    pub fn of_process(id: u32, source: &dyn ProcessSource) -> Result<Self, TaskError> {
-        Self::open(RecordedTasks { processes: [id].into(), ..RecordedTasks::default() }, source)
+    /// Returns them.
+    #[must_use]
+    pub fn list(&self) -> Vec<Task> {
+        let processes = self.recorded.processes.iter().map(|id| Task::Process(*id));
+        processes.chain(self.recorded.threads.iter().map(|id| Task::Thread(*id))).collect()
     }
 
     /// Returns whether all of them have ended.

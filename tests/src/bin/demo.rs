@@ -37,7 +37,7 @@ const STEPS: [(&str, &[&str]); 16] = [
     ("Read the counts so far, from another run of the client.", &["read", "--per-cpu"]),
     ("Stop one event and print its final counts.", &["stop", "BranchInstructions"]),
     ("Stop everything else.", &["stop", "--all"]),
-    ("Count while a command runs.", &["stat", "--", "cmd", "/c", "for /L %i in (1,1,20000) do @rem"]),
+    ("Count while a command runs.", &["stat", "-a", "--", "cmd", "/c", "for /L %i in (1,1,20000) do @rem"]),
     ("The same, in a format for programs.", &["stat", "-e", "TotalIssues", "--csv", "--", "cmd", "/c", "ver"]),
     ("Sample where the processors are, every four million instructions.", &RECORD),
     ("Show the samples by process, module and symbol.", &["report", RECORDING, "--error"]),

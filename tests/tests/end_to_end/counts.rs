@@ -168,7 +168,7 @@ fn stat_prints_the_counts_of_the_model() {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         let events = names(sources).join(",");
-        let stat = ["stat", "-e", &events, "--per-cpu", "--json", "-o", "-", "--", "cmd", "/c", "exit 0"];
+        let stat = ["stat", "-a", "-e", &events, "--per-cpu", "--json", "-o", "-", "--", "cmd", "/c", "exit 0"];
         let json = lab.client(&stat).unwrap().json().unwrap();
         agree(&mut lab, &json, sources);
         assert!(count(&json, sources[0].0, 0) > 0, "time went by");
@@ -197,7 +197,7 @@ fn stat_ends_with_the_exit_code_of_its_command() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     for code in [0, 1, 42] {
-        let ran = lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", &format!("exit {code}")]).unwrap();
+        let ran = lab.client(&["stat", "-a", "-e", "TotalIssues", "--", "cmd", "/c", &format!("exit {code}")]).unwrap();
         assert_eq!(ran.code, code);
         assert!(ran.err.contains("TotalIssues"), "the counts are printed all the same:\n{}", ran.err);
     }

@@ -29,7 +29,7 @@ fn a_register_that_faults_is_reported_by_name_and_nothing_is_held() {
         lab.install().unwrap();
         let mut accesses = None;
         for (verb, code) in [
-            (&["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"][..], 0),
+            (&["stat", "-a", "-e", "TotalIssues", "--", "cmd", "/c", "ver"][..], 0),
             (&["start", "TotalIssues"], UNSUPPORTED),
             (&["record", "-e", "TotalIssues", "--", "cmd", "/c", "ver"], UNSUPPORTED),
         ] {
@@ -49,7 +49,7 @@ fn a_register_that_faults_is_reported_by_name_and_nothing_is_held() {
         lab.check_clean().unwrap();
         // The driver that is loaded next tries again.
         lab.install().unwrap();
-        lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
+        lab.client(&["stat", "-a", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
         lab.uninstall().unwrap();
     }
     lab.finish().unwrap();
@@ -95,7 +95,7 @@ const PERFEVTSEL: std::ops::Range<u32> = 0x186..0x18E;
 fn bits_that_fault_or_do_not_stick_remove_their_feature_and_nothing_else() {
     const FREEZE_WHILE_SMM: u64 = 1 << 14;
     let mut lab = Lab::boot("skylake-6600k").unwrap();
-    let stat = ["stat", "-e", "TotalIssues", "-e", "cpu/event=0xC4,umask=0x20/", "--", "cmd", "/c", "ver"];
+    let stat = ["stat", "-a", "-e", "TotalIssues", "-e", "cpu/event=0xC4,umask=0x20/", "--", "cmd", "/c", "ver"];
     let [without_umask, without_smm] = [
         PERFEVTSEL.map(|register| RegisterQuirk::Faults { register, bits: 1 << 13 }).collect::<Vec<_>>(),
         vec![
@@ -130,7 +130,7 @@ fn bits_that_fault_or_do_not_stick_remove_their_feature_and_nothing_else() {
         "{}",
         refused.err
     );
-    lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
+    lab.client(&["stat", "-a", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
     lab.uninstall().unwrap();
     lab.check_clean().unwrap();
     lab.finish().unwrap();

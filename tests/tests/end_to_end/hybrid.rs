@@ -63,7 +63,7 @@ fn stat_shows_each_core_type_with_its_processors() {
     let mut lab = Lab::boot(ALDER_LAKE).unwrap();
     lab.install().unwrap();
     let events = format!("cpu_core/{TERMS}/,cpu_atom/{TERMS}/,TotalCycles");
-    let ran = lab.client(&["stat", "-e", &events, "--", "cmd", "/c", "exit 0"]).unwrap().success().unwrap();
+    let ran = lab.client(&["stat", "-a", "-e", &events, "--", "cmd", "/c", "exit 0"]).unwrap().success().unwrap();
     assert!(ran.err.contains("cpu_core is CPU 0, cpu_atom CPU 1"), "{}", ran.err);
     for label in
         [&format!("cpu_core/{TERMS}/"), &format!("cpu_atom/{TERMS}/"), "cpu_core/TotalCycles/", "cpu_atom/TotalCycles/"]

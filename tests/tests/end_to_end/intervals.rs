@@ -52,7 +52,8 @@ fn intervals(lab: &mut Lab) {
 /// Mean and standard error are those of the runs, computed again.
 fn repeated_runs(lab: &mut Lab) {
     const RUNS: usize = 20;
-    let command = ["stat", "-e", "cycles,instructions", "-r", "20", "--json", "-o", "-", "--", "cmd", "/c", "exit 0"];
+    let command =
+        ["stat", "-a", "-e", "cycles,instructions", "-r", "20", "--json", "-o", "-", "--", "cmd", "/c", "exit 0"];
     let json = lab.client(&command).unwrap().success().unwrap().json().unwrap();
     for event in json["events"].as_array().unwrap() {
         let repeated = &event["repeated"];

@@ -116,7 +116,7 @@ fn thousands_of_loads_and_unloads_leave_nothing_behind() {
 fn killing_a_client_during_stat_frees_its_counters() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
-    let hang = ["stat", "-e", "TotalIssues,TotalCycles", "--", "cmd", "/c", "pause"];
+    let hang = ["stat", "-a", "-e", "TotalIssues,TotalCycles", "--", "cmd", "/c", "pause"];
     let counts = |lab: &mut Lab| lab.enabled_counters().unwrap() == 4;
     let mut child = lab.client_running(&hang, "not 4 count", counts).unwrap();
     child.kill().unwrap();

@@ -28,7 +28,7 @@ fn sampling_is_refused_if_windows_has_not_enabled_the_interrupt() {
             assert_eq!(lab.wire.lvt(1).unwrap(), entry, "{identity}: left as it was");
             assert!(lab.wire.handler().unwrap().registration.is_none(), "{identity}");
         }
-        lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
+        lab.client(&["stat", "-a", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
         lab.wire.set_lvt(1, OF_WINDOWS).unwrap();
         lab.uninstall().unwrap();
         lab.check_clean().unwrap();

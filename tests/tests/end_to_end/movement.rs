@@ -24,13 +24,13 @@ fn a_fixed_counter_that_stands_still_is_replaced_and_what_cannot_be_replaced_is_
     let number = thousands(cycles["count"].as_u64().unwrap());
     assert!(counter(cycles) < 4 && number == 700 && cycles["missed"].is_null(), "{cycles}");
     assert_eq!((counter(reference), &reference["count"], &reference["missed"]), (6, &0.into(), &"all".into()));
-    let text = lab.client(&["stat", "-e", "UnhaltedReferenceCycles", "--", "cmd", "/c", "ver"]).unwrap();
+    let text = lab.client(&["stat", "-a", "-e", "UnhaltedReferenceCycles", "--", "cmd", "/c", "ver"]).unwrap();
     assert!(
         text.err.contains("!0  UnhaltedReferenceCycles") && text.err.contains("! does not count here"),
         "{}",
         text.err
     );
-    let csv = lab.client(&["stat", "-x,", "-e", "UnhaltedReferenceCycles", "--", "cmd", "/c", "ver"]).unwrap();
+    let csv = lab.client(&["stat", "-a", "-x,", "-e", "UnhaltedReferenceCycles", "--", "cmd", "/c", "ver"]).unwrap();
     assert!(csv.err.contains("0,does not count here,UnhaltedReferenceCycles,"), "{}", csv.err);
     for verb in [&["info"][..], &["diagnose", "--live"]] {
         let shown = lab.traced_client(&TraceScript::default(), verb).unwrap().success().unwrap().out;

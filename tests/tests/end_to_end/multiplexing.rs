@@ -67,10 +67,10 @@ fn a_group_that_does_not_fit_is_refused_with_the_part_that_does() {
     lab.install().unwrap();
     let group: Vec<String> = (0..7).map(|number| format!("cpu/event={:#x}/", 0x90 + number)).collect();
     let group = format!("{{{}}}", group.join(","));
-    let refused = lab.client(&["stat", "-e", &group, "--", "cmd", "/c", "exit 0"]).unwrap();
+    let refused = lab.client(&["stat", "-a", "-e", &group, "--", "cmd", "/c", "exit 0"]).unwrap();
     assert!(refused.err.contains("the 7 events of a group cannot be counted at the same time"), "{}", refused.err);
     assert!(refused.err.contains("6 fit together"), "{}", refused.err);
-    let stat = lab.client(&["stat", "-e", &group.replace(['{', '}'], ""), "--", "cmd", "/c", "exit 0"]).unwrap();
+    let stat = lab.client(&["stat", "-a", "-e", &group.replace(['{', '}'], ""), "--", "cmd", "/c", "exit 0"]).unwrap();
     assert!(stat.err.lines().all(|line| line.chars().count() <= 80), "{}", stat.err);
     assert_eq!(stat.code, 0);
     lab.finish().unwrap();

@@ -19,7 +19,8 @@ fn counters_that_the_hal_refuses_are_reported_and_not_accessed() {
         for status in [0xC000_009A, 0x8000_0011] {
             lab.wire.refuse_counters(Some(status)).unwrap();
             let before = lab.wire.accesses().unwrap();
-            for verb in [&["start", "TotalIssues"][..], &["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]] {
+            for verb in [&["start", "TotalIssues"][..], &["stat", "-a", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]]
+            {
                 let ran = lab.client(verb).unwrap();
                 assert_eq!(ran.code, COUNTERS_TAKEN, "{identity}: {}", ran.err);
                 assert!(ran.err.contains("another driver has the counters"), "{}", ran.err);
@@ -82,7 +83,10 @@ fn a_foreign_counter_is_reported_and_used_only_with_force() {
         assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
         assert!(!lab.wire.counters_reserved().unwrap(), "{identity}");
         // A processor without such a counter needs no --force.
-        lab.client(&["stat", "-C", "0", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
+        lab.client(&["stat", "-a", "-C", "0", "-e", "TotalIssues", "--", "cmd", "/c", "ver"])
+            .unwrap()
+            .success()
+            .unwrap();
         assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
         lab.client(&["start", "TotalIssues", "--force"]).unwrap().success().unwrap();
         assert_eq!(lab.enabled_counters().unwrap(), 2, "{identity}: ours alone");
@@ -124,7 +128,7 @@ fn a_count_that_another_program_disturbed_has_a_mark_with_register_and_values() 
         assert!(stopped.contains("known to do this: "), "{identity}: {stopped}");
         assert!(stopped.lines().all(|line| line.trim_end().len() <= 80), "{identity}: {stopped}");
         // A count that was not disturbed has no mark.
-        let stat = ["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"];
+        let stat = ["stat", "-a", "-e", "TotalIssues", "--", "cmd", "/c", "ver"];
         let ran = lab.client(&stat).unwrap().success().unwrap();
         assert!(!ran.err.contains("disturbed"), "{identity}: {}", ran.err);
         lab.uninstall().unwrap();

@@ -121,7 +121,7 @@ fn the_packaged_driver_installs_counts_and_uninstalls_cleanly() {
     } else {
         let name = sources.iter().find(|source| source["id"] != 0).expect("a counter counts something")["name"].clone();
         let name = name.as_str().unwrap();
-        let stat = ["stat", "-e", name, "--json", "-o", "-", "--", "cmd", "/c", "ver >nul"];
+        let stat = ["stat", "-a", "-e", name, "--json", "-o", "-", "--", "cmd", "/c", "ver >nul"];
         let counted = machine.client(&stat).unwrap().json().unwrap();
         assert!(counted["events"][0]["count"].as_u64().unwrap() > 0, "{counted}");
     }

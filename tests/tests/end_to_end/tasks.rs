@@ -44,6 +44,17 @@ fn report(lab: &Lab, options: &[&str]) -> (Value, [u64; 3]) {
     (source["rows"][0].clone(), numbers)
 }
 
+/// Checks an estimate of the cycles that a process had for these milliseconds, and that its error is a fifth at most.
+fn check_estimate(lab: &Lab, milliseconds: u64) {
+    let stat: Value = serde_json::from_slice(&std::fs::read(lab.wine().drive_c("one.json")).unwrap()).unwrap();
+    let event = &stat["events"][0];
+    let (found, error) = (event["scaled"].as_f64().unwrap(), event["error"].as_f64().unwrap());
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+    let truth = (milliseconds * PERIOD) as f64;
+    assert!((found - truth).abs() <= error && error < 0.2 * truth, "{found} +- {error}: {stat}");
+    assert_eq!(stat["of_processes"], true);
+}
+
 /// The serial phase takes 60 ms on one processor, the parallel one 40 ms on both.
 #[test]
 fn latency_ranks_the_serial_phase_first_where_the_overhead_ranks_the_parallel_one() {
@@ -80,6 +91,17 @@ fn latency_ranks_the_serial_phase_first_where_the_overhead_ranks_the_parallel_on
         };
         assert!(!matches!(&block, Block::Samples(records) if !records.iter().all(is_own)), "{block:?}");
     }
+
+    // The same for the count of the process: 700 of the 1,000 ms of both processors.
+    let count = ["stat", "-e", "cycles", "-p", &process, "--json", "-o", "C:\\one.json", "--", "cmd", "/c", "pause"];
+    lab.wire.hold_clocks(true).unwrap();
+    let mut client = lab.client_running(&count, "not 2 count", counts).unwrap();
+    run(&mut lab, 300, [serial, other]);
+    run(&mut lab, 200, [parallel, parallel]);
+    lab.wire.hold_clocks(false).unwrap();
+    drop(client.stdin.take());
+    assert!(client.wait().unwrap().success());
+    check_estimate(&lab, 700);
 
     // It ends with the process.
     let mut client = lab.client_running(&arguments, "not 2 count", counts).unwrap();
@@ -118,6 +140,18 @@ fn a_command_is_recorded_with_the_process_that_it_starts_and_no_other() {
         (49..=50).contains(&recorded) && (49..=50).contains(&filtered) && lost <= 2,
         "{recorded} {filtered} {lost}"
     );
+    // The count of the command is that of its child.
+    std::fs::remove_file(&output).unwrap();
+    let count = ["stat", "-e", "cycles", "--json", "-o", "C:\\one.json", "--", "cmd", "/c", &program, "describe"];
+    lab.wire.hold_clocks(true).unwrap();
+    let mut client = lab.client_running(&count, "the child says nothing", |_| described().is_some()).unwrap();
+    let child = described().unwrap();
+    let of_child = InterruptSite { process: child.process, thread: child.thread, ..site(&other, "alpha") };
+    run(&mut lab, 250, [of_child, site(&other, "beta")]);
+    lab.wire.hold_clocks(false).unwrap();
+    drop(client.stdin.take());
+    assert!(client.wait().unwrap().success());
+    check_estimate(&lab, 250);
     drop(other);
     lab.finish().unwrap();
 }

@@ -159,15 +159,18 @@ fn counting() -> Vec<Step> {
             .proof(proof::selftest, "the HAL counts known work as the driver does")
             .decides(&["counters-on-switches", "hal-counts-as-driver"]),
         Step::client("list", &["list", "--json"]),
-        stat("stat", &[], &WORK)
+        stat("stat", &["-a"], &WORK)
             .proof(proof::plausible, "each event counts, without a mark and with 0.2 to 5 instructions per cycle")
             .decides(&["package-counts-and-leaves-nothing", "counters-tried"]),
-        stat("stat-on-enlightened-kvm", &[], &WORK)
+        stat("stat-on-enlightened-kvm", &["-a"], &WORK)
             .needs(&[Need::EnlightenedKvm])
             .proof(proof::plausible, "KVM with enlightenments counts")
             .decides(&["kvm-enlightenments"]),
-        stat("stat-raw", &["-e", "cpu/event=0xC4,umask=0x00/"], &WORK)
+        stat("stat-raw", &["-a", "-e", "cpu/event=0xC4,umask=0x00/"], &WORK)
             .proof(proof::counted, "an event by its number counts"),
+        stat("stat-of-command", &["-e", "TotalCycles,TotalIssues"], &WORK)
+            .proof(proof::plausible, "the command's share of the samples is 0.2 to 5 instructions per cycle")
+            .decides(&["counts-by-samples"]),
         stat("stat-in-turns", &["-e", MANY, "--duration", "3s"], &[])
             .proof(proof::took_turns, "events without a counter of their own have shares of the time")
             .decides(&["events-take-turns"]),
@@ -386,7 +389,7 @@ fn round(
             .proof(proof::verified, "Driver Verifier has halprof.sys among its drivers"),
         with(Step::bare_client(named("install"), &["install"])),
         client("info", &["info"]),
-        client("stat", &[&["stat", "--"], &WORK[..]].concat()).needs(&[Need::Counters]),
+        client("stat", &[&["stat", "-a", "--"], &WORK[..]].concat()).needs(&[Need::Counters]),
         record("record", "TotalCycles").needs(&[Need::Counters]),
         record("record-time", "Time"),
         with(Step::program(named("stop"), "sc.exe", &["stop", "halprof"])).running(),

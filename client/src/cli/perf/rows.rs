@@ -23,7 +23,6 @@ pub(super) const ROWS: &[Row] = &[
     ("report", "-n --show-nr-samples --no-children", Always),
     ("report annotate", "--stdio --stdio2 -f --force", Always),
     ("top", "-a --all-cpus", Always),
-    ("stat", "-t --tid --per-thread", Other("counts are of CPUs or of processes", ".\\client stat -p 1234 --backend hal")),
     ("record top", "-u --uid", Other("a user is none of the choices", ".\\client record -p 4711, or -p app.exe")),
     ("record", "--per-thread", Other("each sample has its thread", ".\\client record -p 4711, then .\\client report --sort thread")),
     ("stat record", "-i --no-inherit", Other("counters count all that CPUs run, child processes too", "the same without it")),

@@ -1,20 +1,27 @@
 //! One measurement: a session from its start to its end, while a command runs or for some time.
+//!
+//! What processes and threads execute is counted by the HAL, or estimated from samples of the driver.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use halprof::counting::difference;
-use halprof::{Driver, Refusal};
-use protocol::{CountRecord, EventRequest, StartHeader};
+use halprof::counting::{Scaled, difference};
+use halprof::{Driver, Refusal, Task};
+use protocol::{CountRecord, EventRequest, StartHeader, flags};
+use recording::Limits;
 use thiserror::Error as ThisError;
 
 use crate::cli::StatArgs;
 use recorder::command::{self, CpuTimes};
-use recorder::tasks::Tasks;
+use recorder::sampled_event;
+use recorder::sampling::{self, Outcome, SamplingPlan, StartedSampling};
+use recorder::tasks::{Scope, Tasks};
 use system::System;
+use terminal::format::grouped;
 use user_error::exit::Exit;
 use user_error::{Error, UserError};
 
@@ -39,6 +46,63 @@ impl UserError for EndedInDelay {
     }
 }
 
+/// Processes and threads cannot be counted in this way: an estimate is known at its end, and begins with the command.
+#[derive(Debug, ThisError)]
+#[error("{option} needs counts: of processes and threads the driver has estimates")]
+pub struct Unestimated {
+    /// The option.
+    pub option: &'static str,
+}
+
+impl UserError for Unestimated {
+    fn exit(&self) -> Exit {
+        Exit::UnsupportedSource
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(format!("without {}, or -a instead of -p and -t", self.option))
+    }
+}
+
+/// Samples of each event that are taken of a processor in a second, for the counts of processes: as many as perf takes.
+const FREQUENCY: u32 = 4_000;
+
+/// How the counts of processes and threads come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Everything that runs on the processors is counted.
+    Whole,
+    /// The HAL counts at each context switch.
+    Followed,
+    /// Their share of the driver's samples is their share of what the processors count.
+    Estimated,
+}
+
+impl Way {
+    /// Returns how the counts of this command line come about.
+    pub fn of(args: &StatArgs, tasks: Option<&Tasks>, driver: &Driver) -> Result<Self, Error> {
+        let has_command = !args.command.is_empty();
+        if tasks.is_none() && (args.all || !has_command) {
+            return Ok(Self::Whole);
+        }
+        if driver.backend().counts_processes {
+            return Ok(Self::Followed);
+        }
+        let refused = if args.interval.is_some() {
+            Some("-I")
+        } else if args.delay.is_some() && has_command {
+            Some("-D")
+        } else {
+            None
+        };
+        match (tasks, refused) {
+            (_, None) => Ok(Self::Estimated),
+            (None, Some(_)) => Ok(Self::Whole),
+            (Some(_), Some(option)) => Err(Unestimated { option }.into()),
+        }
+    }
+}
+
 /// What is measured.
 pub struct Plan<'a> {
     /// Interval, delay, duration and command.
@@ -47,26 +111,40 @@ pub struct Plan<'a> {
     pub connection: &'a Driver,
     /// The machine.
     pub system: &'a dyn System,
-    /// The process of the arguments.
-    pub process: Option<Tasks>,
+    /// The processes and threads of the arguments.
+    pub tasks: Option<Tasks>,
     /// Processors and flags.
     pub header: StartHeader,
-    /// The session counts the process of the arguments or the command, not all that runs.
-    pub follows: bool,
+    /// What is counted; of the whole machine instead of the command, if its events cannot all be sampled at once.
+    pub way: Way,
 }
 
 /// A session that has started.
 pub struct Begun {
-    /// The session, if any event is counted.
-    session: Option<u64>,
+    session: BegunSession,
     /// The command, if it was started before.
     delayed: Option<Running>,
+}
+
+enum BegunSession {
+    /// No event is counted.
+    None,
+    /// It counts.
+    Counting(u64),
+    /// It samples these.
+    Sampling(Box<StartedSampling>, Vec<EventRequest>),
 }
 
 /// A measurement that has ended.
 pub struct Measured {
     /// The counts.
     pub records: Vec<CountRecord>,
+    /// The same by event and processor with their errors, if they were estimated.
+    pub estimates: Estimates,
+    /// Number of samples of what was chosen, and of all, if they were estimated.
+    pub sampled: (u64, u64),
+    /// What is to be said of them, in sentences.
+    pub remarks: Vec<String>,
     /// Time for which was counted.
     pub elapsed: Duration,
     /// How the command ended; `None` without a command.
@@ -76,6 +154,9 @@ pub struct Measured {
     /// Ctrl-C ended it.
     pub was_interrupted: bool,
 }
+
+/// Estimates by the index of the event in the request, and by processor.
+pub type Estimates = BTreeMap<(u32, u32), Scaled>;
 
 /// Why a wait is over.
 enum Woken {
@@ -110,18 +191,43 @@ impl Plan<'_> {
         mut omit: impl FnMut(&Refusal, &mut Vec<EventRequest>) -> Result<bool, Error>,
     ) -> Result<Begun, Error> {
         let delayed = self.args.delay.map(|delay| self.start_delayed(delay)).transpose()?;
+        let mut way = self.way;
         loop {
-            if events.is_empty() {
-                return Ok(Begun { session: None, delayed });
-            }
-            let refused = match self.connection.start(&self.header, events) {
-                Ok(started) => return Ok(Begun { session: Some(started.session), delayed }),
+            let started = match way {
+                _ if events.is_empty() => Ok(BegunSession::None),
+                Way::Estimated => self.start_sampling(events)?,
+                Way::Whole | Way::Followed => {
+                    self.connection.start(&self.header, events).map(|started| BegunSession::Counting(started.session))
+                }
+            };
+            let refused = match started {
+                Ok(session) => return Ok(Begun { session, delayed }),
                 Err(error) => error,
             };
             match refused.refusal() {
+                Some(_) if way == Way::Estimated && self.tasks.is_none() => way = Way::Whole,
                 Some(refusal) if omit(refusal, events)? => {}
                 _ => return Err(refused.into()),
             }
+        }
+    }
+
+    fn start_sampling(&self, events: &[EventRequest]) -> Result<Result<BegunSession, halprof::Error>, Error> {
+        let sampled = sampled_event::sampling(events, FREQUENCY, self.system.tsc_frequency(), self.connection)?;
+        let started = sampling::start(&self.sampling_plan(&sampled), self.connection);
+        Ok(started.map(|started| BegunSession::Sampling(Box::new(started), sampled)))
+    }
+
+    fn sampling_plan<'b>(&'b self, events: &'b [EventRequest]) -> SamplingPlan<'b> {
+        SamplingPlan {
+            header: StartHeader { flags: self.header.flags & !flags::MULTIPLEX, ..self.header },
+            events,
+            condition: None,
+            scope: self.tasks.as_ref().map_or(Scope::Command, Scope::Tasks),
+            duration: self.args.duration(),
+            command: &self.args.command,
+            output: None,
+            limits: Limits::default(),
         }
     }
 
@@ -132,6 +238,14 @@ impl Plan<'_> {
         Begun { session, delayed }: Begun,
         mut show: impl FnMut(Duration, &[CountRecord]) -> Result<(), Error>,
     ) -> Result<Measured, Error> {
+        let session = match session {
+            BegunSession::None => None,
+            BegunSession::Counting(session) => Some(session),
+            BegunSession::Sampling(started, events) => {
+                let plan = self.sampling_plan(&events);
+                return Ok(estimated(sampling::count_shares(&plan, *started, self.connection, self.system)?));
+            }
+        };
         let counted = self.count_in(session, delayed, &mut show);
         if counted.is_err() {
             // The first error is reported. A session that cannot be stopped ends when the handle is closed.
@@ -169,9 +283,12 @@ impl Plan<'_> {
     ) -> Result<Measured, Error> {
         let begin = Instant::now();
         let running = delayed.map_or_else(|| self.start_command(), Ok)?;
-        let followed = running.as_ref().map(|command| command.process).or(self.args.process);
-        if let (Some(session), Some(process), true) = (session, followed, self.follows) {
-            self.connection.follow(session, process)?;
+        if let (Some(session), Way::Followed) = (session, self.way) {
+            let command = running.as_ref().map(|command| Task::Process(command.process));
+            let followed = self.tasks.as_ref().map_or_else(|| command.into_iter().collect(), Tasks::list);
+            for task in followed {
+                self.connection.follow(session, task)?;
+            }
         }
         let end = self.args.duration().map(|duration| begin + duration);
         let mut schedule = self.args.interval.map(|interval| Schedule::new(begin, interval));
@@ -198,7 +315,24 @@ impl Plan<'_> {
         let was_interrupted = matches!(woken, Woken::Interrupted);
         let (status, times) =
             if let Woken::Ended(status, times) = woken { (Some(status), times) } else { (None, None) };
-        Ok(Measured { records, elapsed, status, times, was_interrupted })
+        let mut remarks = self.connection.remarks();
+        if self.way == Way::Estimated && session.is_some() {
+            remarks.push(
+                "Everything that ran was counted: these events cannot all be sampled at once, which\n\
+                 an estimate of the command alone needs. -e with fewer events, or -a without this note."
+                    .to_owned(),
+            );
+        }
+        Ok(Measured {
+            records,
+            estimates: Estimates::new(),
+            sampled: (0, 0),
+            remarks,
+            elapsed,
+            status,
+            times,
+            was_interrupted,
+        })
     }
 
     /// Waits for the end of the command or, without one, for that of the process or Ctrl-C, at most until
@@ -206,7 +340,7 @@ impl Plan<'_> {
     fn wait(&self, running: Option<&Command>, due: Option<Instant>) -> Result<Woken, Error> {
         let left = || due.map(|due| due.saturating_duration_since(Instant::now()));
         let Some(Command { ended, .. }) = running else {
-            let is_over = || self.process.as_ref().is_some_and(Tasks::have_ended);
+            let is_over = || self.tasks.as_ref().is_some_and(Tasks::have_ended);
             while left().is_none_or(|left| !left.is_zero()) && !is_over() {
                 if self.system.interrupted() {
                     return Ok(Woken::Interrupted);
@@ -230,6 +364,56 @@ impl Plan<'_> {
                 Err(command::failure(&self.args.command, cause).into())
             }
         }
+    }
+}
+
+/// Says from how many samples the counts of all runs were estimated; `None` if they were counted.
+pub fn sampled_note(runs: &[Measured]) -> Option<String> {
+    let (own, all) = runs.iter().fold((0, 0), |(own, all), run| (own + run.sampled.0, all + run.sampled.1));
+    (all > 0).then(|| {
+        let (own, all) = (grouped(own), grouped(all));
+        format!("Estimated from {own} of {all} samples: the share of these in what the CPUs counted.")
+    })
+}
+
+/// Returns the share of what the processors counted that is of what was chosen.
+fn estimated(outcome: Outcome) -> Measured {
+    let sampled = outcome
+        .shares
+        .values()
+        .fold((0, 0), |(own, all), share| (own + share.own.samples, all + share.own.samples + share.others.samples));
+    let mut remarks = Vec::new();
+    let missing = outcome.lost().saturating_add(outcome.throttled());
+    // One lost sample per counter is normal: a counter can be stopped between its last overflow and the interrupt.
+    if missing > outcome.records.len() as u64 {
+        remarks.push(format!("{} samples are missing; the shares are those of the others.", grouped(missing)));
+    }
+    remarks.extend(outcome.notes());
+    let Outcome { records, shares, summary, status, times, .. } = outcome;
+    if sampled.1 == 0 {
+        remarks
+            .push("Everything that ran was counted: it was too short for a sample that tells whose it is.".to_owned());
+    }
+    let estimate = |record: &CountRecord| {
+        let key = (record.index, record.processor);
+        (key, shares.get(&key).copied().unwrap_or_default().of(record.count))
+    };
+    let estimates: Estimates = records.iter().filter(|_| sampled.1 > 0).map(estimate).collect();
+    let own = |record: CountRecord| {
+        let estimate = estimates.get(&(record.index, record.processor));
+        CountRecord { count: estimate.map_or(record.count, |estimate| estimate.count), ..record }
+    };
+    let records = records.into_iter().map(own).collect();
+    let elapsed = Duration::from_nanos(summary.elapsed.saturating_mul(100));
+    Measured {
+        records,
+        estimates,
+        sampled,
+        remarks,
+        elapsed,
+        status,
+        times,
+        was_interrupted: summary.interrupted_by_user,
     }
 }
 

@@ -23,7 +23,7 @@ const LABEL: usize = 24;
 struct Columns {
     count: usize,
     label: usize,
-    /// An event took turns: there is a column for the error.
+    /// An event took turns or was sampled: there is a column for the error.
     has_errors: bool,
 }
 
@@ -32,7 +32,8 @@ impl Columns {
         let rows = || events.iter().chain(blocks.into_iter().flatten().flat_map(|block| &block.events));
         let widest = |of: fn(&Counted) -> usize| rows().map(of).max().unwrap_or_default();
         let (count, label) = (widest(|row| row.event.number().len()), widest(|row| row.event.label().len()));
-        let has_errors = events.iter().any(|row| row.event.times.took_turns() && row.repeated.is_none());
+        let is_estimate = |event: &EventCount| event.is_sampled || event.times.took_turns();
+        let has_errors = events.iter().any(|row| is_estimate(&row.event) && row.repeated.is_none());
         if is_wide {
             let mark = if unsupported.is_empty() { 0 } else { NOT_SUPPORTED.len() };
             Self { count: count.max(mark) + 1, label, has_errors }
@@ -65,10 +66,13 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     };
     let counts = match &stat.processors[..] {
         [] => "No counts".to_owned(),
-        processors if stat.of_processes => {
-            format!("Counts of one process and those that it started, on {},", named(processors.iter().copied()))
+        processors => {
+            let of = stat.tasks.as_ref().map_or("", |of| of.as_str());
+            match (of, named(processors.iter().copied())) {
+                ("", processors) => format!("Counts of {processors}, system wide,"),
+                (of, processors) => format!("Counts of {of}, on {processors},"),
+            }
         }
-        processors => format!("Counts of {}, system wide,", named(processors.iter().copied())),
     };
     let mut text = format!("\n {counts} {during}:\n\n{core_types}");
     let is_wide = stat.blocks.is_some() || stat.elapsed.is_some();
@@ -94,9 +98,6 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     let events = || stat.events.iter().map(|counted| &counted.event);
     if let Some(note) = turns_note(events()) {
         let _ = writeln!(text, "\n{note}");
-        if columns.has_errors {
-            text.push_str("+- is half of the interval in which the true number lies in 95 of 100 cases.\n");
-        }
     }
     if let Some(seconds) = asleep(events()) {
         let _ = writeln!(text, "{seconds:>20.9} seconds of it asleep, in which nothing was counted");
@@ -106,6 +107,9 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     }
     for remark in &stat.remarks {
         let _ = writeln!(text, "\n{remark}");
+    }
+    if columns.has_errors {
+        text.push_str("+- is half of the interval in which the true number lies in 95 of 100 cases.\n");
     }
     let mut text = color::counts(&text);
     let notes = unsupported::notes(&stat.unsupported);
@@ -201,9 +205,13 @@ fn shares<'a>(lead: &str, events: impl IntoIterator<Item = &'a Counted>) -> Stri
 /// Formats the error of a scaled count, in a column that is empty for events that did not take turns.
 fn error_of(event: &EventCount) -> String {
     match event.error {
-        _ if !event.times.is_scaled() => " ".repeat(9),
-        Some(error) if event.scaled > 0 => format!(" +-{:5.2}%", 100.0 * error / real(event.scaled)),
-        Some(_) | None => " +-    ?%".to_owned(),
+        _ if !event.is_estimate() => " ".repeat(9),
+        Some(error) => match 100.0 * error / real(event.scaled) {
+            percent if percent < 100.0 => format!(" +-{percent:5.2}%"),
+            percent if percent < 1_000.0 => format!(" +-{percent:5.0}%"),
+            _ => " +- >999%".to_owned(),
+        },
+        None => " +-    ?%".to_owned(),
     }
 }
 

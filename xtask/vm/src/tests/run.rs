@@ -212,7 +212,7 @@ fn a_crash_while_the_host_was_away_fails_the_step_that_ran() {
 
 #[test]
 fn a_crash_after_a_step_ended_fails_this_step() {
-    let mut guest = StandIn::with("stat --json -o - -e cpu/event=0xC4", Trouble::CrashAfterwards);
+    let mut guest = StandIn::with("stat --json -o - -a -e cpu/event=0xC4", Trouble::CrashAfterwards);
     let (report, _) = run(&mut guest);
     let stat = result(&report, "stat-raw");
     assert!(matches!(stat.outcome, Outcome::Failed(_)) && stat.code == Some(0), "{stat:?}");

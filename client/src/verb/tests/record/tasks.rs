@@ -101,7 +101,7 @@ fn what_cannot_be_recorded_is_refused_before_anything_starts() {
 fn all_is_less_than_a_process_as_with_perf() {
     let bench = bench(&[&[sample(12, 1), sample(4, 2)]]);
     let ran = bench.record_command("-p 12");
-    assert!(ran.err.contains("note: -p and -t choose what is recorded, and -a does not\n"), "{}", ran.err);
+    assert!(ran.err.contains("note: -p and -t choose processes and threads, and -a does not\n"), "{}", ran.err);
     assert_eq!(bench.recording().samples(), [sample(12, 1)]);
 }
 
