@@ -43,6 +43,20 @@ fn a_release_between_two_sessions_needs_another_reset() {
     }
 }
 
+/// The processor of the model has the registers that CPUID enumerates; an access of another one would panic.
+#[test]
+fn no_reset_uses_global_registers_that_a_hypervisor_hides() {
+    for name in PROCESSORS {
+        let bench = Bench::with_cpuid(name, |leaf, [eax, ebx, ecx, edx]| {
+            [if leaf == 0xA { eax & !0xFF | 1 } else { eax }, ebx, ecx, edx]
+        });
+        let counter = bench.reserve(BRANCHES).unwrap();
+        bench.start(counter);
+        bench.stop(counter);
+        assert_eq!(bench.machine.processor(0).model().accesses().faulted, 0, "{name}");
+    }
+}
+
 #[test]
 fn counters_that_count_are_not_disturbed() {
     for name in PROCESSORS {

@@ -189,7 +189,8 @@ impl PmuCapabilities {
         let left = if workarounds.has(Action::LeaveCounter3) { 1 << 3 } else { 0 };
         let applied = self
             .with_general_counters(u64::from(self.general() & !left))
-            .with_needs_reset(workarounds.has(Action::ResetCounters))
+            // A hypervisor may hide the global registers that the reset uses.
+            .with_needs_reset(self.has_global_control() & workarounds.has(Action::ResetCounters))
             .with_aligns_periods(workarounds.has(Action::AlignPeriods))
             .with_disturbs_other_thread(workarounds.has(Action::KeepOtherThreadFree))
             .with_low_for_user_alone(workarounds.has(Action::LowCountersForUserAlone));
