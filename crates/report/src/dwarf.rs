@@ -6,6 +6,7 @@ use addr2line::Context;
 use gimli::{EndianArcSlice, LittleEndian};
 use object::{Object, ObjectSection};
 use recording::printable;
+use rustc_hash::FxHashMap;
 
 use crate::demangle::demangle;
 
@@ -31,7 +32,13 @@ impl CodeFrame {
 }
 
 /// The DWARF of an image.
-pub(crate) struct Dwarf(Mutex<Context<Reader>>);
+pub(crate) struct Dwarf(Mutex<Readers>);
+
+struct Readers {
+    context: Context<Reader>,
+    /// Names that were demangled, which takes longer than to find them.
+    demangled: FxHashMap<Box<str>, String>,
+}
 
 impl Dwarf {
     /// Copies the sections with debug information; `None` if there are none. Parts in other files, which "split DWARF"
@@ -43,17 +50,21 @@ impl Dwarf {
             Ok(EndianArcSlice::new(Arc::from(data.unwrap_or_default()), LittleEndian))
         };
         let context = Context::from_dwarf(gimli::Dwarf::load(section).ok()?).ok()?;
-        Some(Self(Mutex::new(context)))
+        Some(Self(Mutex::new(Readers { context, demangled: FxHashMap::default() })))
     }
 
     /// Returns the functions at `address`, the innermost first. The address has the preferred base of the image.
     pub fn frames(&self, address: u64) -> Vec<CodeFrame> {
-        let context = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Readers { context, demangled } = &mut *readers;
         let Ok(mut found) = context.find_frames(address).skip_all_loads() else { return Vec::new() };
         let mut frames = Vec::new();
         while let Ok(Some(frame)) = found.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-            let name = name.map(|name| demangle(&name));
+            let name = name.map(|name| match demangled.get(&*name) {
+                Some(known) => known.clone(),
+                None => demangled.entry((*name).into()).or_insert_with(|| demangle(&name)).clone(),
+            });
             let location = frame.location;
             let file = location.as_ref().and_then(|location| location.file);
             frames.push(CodeFrame::new(name.as_deref(), file, location.as_ref().and_then(|location| location.line)));

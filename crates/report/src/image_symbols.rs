@@ -71,6 +71,8 @@ pub(crate) struct ImageSymbols {
     dwarf: Option<Dwarf>,
     /// The ends of exported functions that were searched for.
     ends: Mutex<FxHashMap<u32, u32>>,
+    /// The best names of the addresses that were looked up.
+    found: Mutex<FxHashMap<u32, Option<FoundName>>>,
 }
 
 /// A file with debug information, which an image names.
@@ -125,6 +127,7 @@ impl ImageSymbols {
             names,
             dwarf: dwarf.or_else(|| Dwarf::load(&file)),
             ends: Mutex::default(),
+            found: Mutex::default(),
         })
     }
 
@@ -207,8 +210,14 @@ impl ImageSymbols {
         self.named(address).first().is_some_and(|named| named.origin == Origin::Export)
     }
 
-    /// Returns the best name at `address`. Functions in a symbol table with the same address were folded into one.
+    /// Returns the best name at `address`, which is demangled once.
     fn name(&self, address: u32) -> Option<FoundName> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.entry(address).or_insert_with(|| self.best_name(address)).clone()
+    }
+
+    /// Chooses the best name at `address`. Functions in a symbol table with the same address were folded into one.
+    fn best_name(&self, address: u32) -> Option<FoundName> {
         let named = self.named(address);
         let best = named.iter().find(|named| !named.name.is_empty())?;
         let alike = named.iter().filter(|one| one.origin == best.origin && best.origin != Origin::Export);
