@@ -40,11 +40,12 @@ fn events() -> Vec<Event> {
     let mut events = Vec::new();
     let mut running: Vec<u32> = (1..=CPUS).collect();
     for (number, turn) in (0..SWITCHES).zip((0..CPUS).cycle()) {
-        let (time, own) = (CLOCK + number * BETWEEN, usize::try_from(turn).unwrap());
+        let varied = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 57;
+        let (time, own) = (CLOCK + number * BETWEEN + varied, usize::try_from(turn).unwrap());
         let new = 1 + (running[own] + CPUS - 1) % THREADS;
         let old = std::mem::replace(&mut running[own], new);
         let ready = [words(&[new]), vec![1, 0, 0, 0]].concat();
-        events.push(Event { provider: THREAD, opcode: 50, time: time - 20, cpu: turn, payload: ready });
+        events.push(Event { provider: THREAD, opcode: 50, time: time - 20 - varied, cpu: turn, payload: ready });
         let switch = [words(&[new, old, 0]), vec![37, 1, 5, 0], words(&[0, 0])].concat();
         events.push(Event { provider: THREAD, opcode: 36, time, cpu: turn, payload: switch });
         for base in [0xFFFF_F800_0000_0000_u64, 0x7FF7_0000_0000] {
