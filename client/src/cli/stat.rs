@@ -29,7 +29,7 @@ ONE PROCESS
   first line says what the counts are of.
   If the driver is not installed, or with --backend hal, Windows' own HAL counts
   at each context switch: exactly, with the interrupts that the processes meet,
-  and with the processes that those of -p start. Losses are told below the
+  and with the processes that those of -p start. Losses are said below the
   counts. What only the driver can do is refused.
 
 EVENTS

@@ -38,8 +38,8 @@ pub struct FetchState {
     remaining: Mutex<Remaining>,
 }
 
-/// The samples of the processes and threads that are recorded, and those of all others, by event and processor; empty if
-/// all are recorded.
+/// The samples of the processes and threads that are recorded, and those of all others, by event and processor; empty
+/// if all are recorded.
 pub type Shares = BTreeMap<(u32, u32), SampledShare>;
 
 impl FetchState {

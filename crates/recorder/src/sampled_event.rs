@@ -66,8 +66,8 @@ impl RequestedEvent {
     }
 }
 
-/// Returns the requests that sample what these count, about `frequency` times a second on each processor, and on counters
-/// of their own.
+/// Returns the requests that sample what these count, about `frequency` times a second on each processor, and on
+/// counters of their own.
 ///
 /// # Errors
 /// If the driver does not answer.

@@ -4,66 +4,19 @@ use std::{fmt, io};
 
 use protocol::{RecordKind, SampleRecord};
 use rustc_hash::FxHashMap;
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use zstd::bulk::Compressor;
 
-use crate::column::{put, put_values, unzigzag, unzigzag_u32, zigzag};
-use crate::decompressed::DividedColumns;
+use crate::column::{put, put_values, unzigzag, zigzag};
+use crate::differences::{Differences, PerProcessor};
+use crate::divided_columns::DividedColumns;
 use crate::error::BlockError;
-use crate::frame::{MAX_PROCESSORS, SamplesHead};
+use crate::frame::SamplesHead;
+use crate::sample_place::{Row, SamplePlace, is_branch};
 use crate::stack::StackId;
 
 /// Level of compression: the fastest of the usual ones. Higher levels gain little, because columns repeat bytes.
 const LEVEL: i32 = 1;
-
-/// The fields of a [`SampleRecord`], as its documentation names them.
-#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct Row {
-    time: u64,
-    address: u64,
-    ids: [u32; 2],
-    processor: u32,
-    source: u32,
-    number: u32,
-    kind: u16,
-    mode: u16,
-    last: u64,
-}
-
-const _: () = assert!(size_of::<Row>() == size_of::<SampleRecord>());
-
-/// What the samples of a place have in common. The target is part of a branch; of other kinds, the last field counts
-/// upward and is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SamplePlace {
-    pub address: u64,
-    pub target: u64,
-    pub ids: [u32; 2],
-    pub source: u32,
-    pub kind: u16,
-    pub mode: u16,
-    /// Number of the call stack.
-    pub stack: u32,
-}
-
-impl SamplePlace {
-    fn of(row: &Row, stack: u32) -> Self {
-        let Row { address, ids, source, kind, mode, last, .. } = *row;
-        Self { address, target: if is_branch(kind) { last } else { 0 }, ids, source, kind, mode, stack }
-    }
-
-    /// Returns a record with the fields of the place; the others are zero.
-    pub fn record(self) -> SampleRecord {
-        let Self { address, target, ids, source, kind, mode, .. } = self;
-        let row = Row { time: 0, address, ids, processor: 0, source, number: 0, kind, mode, last: target };
-        zerocopy::transmute!(row)
-    }
-}
-
-pub const fn is_branch(kind: u16) -> bool {
-    kind == RecordKind::Branch as u16
-}
 
 /// Returns the last field of a record. A sample has a cookie in the upper half, by which its stack was found.
 const fn without_cookie(row: &Row) -> u64 {
@@ -210,85 +163,6 @@ fn compress(compressor: &mut Compressor<'_>, columns: &[u8], frame: &mut Vec<u8>
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Encoder").finish_non_exhaustive()
-    }
-}
-
-/// A value for each processor.
-struct PerProcessor<T> {
-    first: T,
-    /// Values by number, for the numbers that processors have. They are found without a hash.
-    usual: Vec<T>,
-    others: FxHashMap<u32, T>,
-}
-
-impl<T: Copy> PerProcessor<T> {
-    fn new(first: T) -> Self {
-        Self { first, usual: vec![first; MAX_PROCESSORS], others: FxHashMap::default() }
-    }
-
-    /// Returns the value of a processor.
-    #[inline]
-    fn of(&mut self, processor: u32) -> &mut T {
-        let Self { first, usual, others } = self;
-        match usual.get_mut(processor as usize) {
-            Some(value) => value,
-            None => others.entry(processor).or_insert(*first),
-        }
-    }
-}
-
-/// Decodes the times and numbers of samples, which are differences to the last ones of their processors.
-pub struct Differences {
-    previous: PerProcessor<(u64, u32)>,
-    earliest: u64,
-    latest: u64,
-}
-
-impl Differences {
-    pub fn new(earliest: u64) -> Self {
-        Self { previous: PerProcessor::new((earliest, 0)), earliest: u64::MAX, latest: 0 }
-    }
-
-    /// Makes times and numbers of the differences of the next samples.
-    #[inline]
-    pub fn decode(&mut self, processors: &[u32], times: &mut [u64], numbers: &mut [u32]) {
-        let (mut earliest, mut latest) = (self.earliest, self.latest);
-        for (processor, (time, number)) in processors.iter().zip(times.iter_mut().zip(numbers)) {
-            let previous = self.previous.of(*processor);
-            *time = previous.0.wrapping_add(unzigzag(*time));
-            *number = previous.1.wrapping_add(unzigzag_u32(*number));
-            *previous = (*time, *number);
-            earliest = earliest.min(*time);
-            latest = latest.max(*time);
-        }
-        (self.earliest, self.latest) = (earliest, latest);
-    }
-
-    /// Follows the next samples, whose numbers are the last ones of their processors. Returns whether all of these are
-    /// `usual`.
-    #[inline]
-    pub fn follow(&mut self, processors: &[u32], times: &[u64], usual: u32) -> bool {
-        let (mut earliest, mut latest, mut different) = (self.earliest, self.latest, 0);
-        for (processor, time) in processors.iter().zip(times) {
-            let previous = self.previous.of(*processor);
-            previous.0 = previous.0.wrapping_add(unzigzag(*time));
-            different |= previous.1 ^ usual;
-            earliest = earliest.min(previous.0);
-            latest = latest.max(previous.0);
-        }
-        (self.earliest, self.latest) = (earliest, latest);
-        different == 0
-    }
-
-    /// Returns the last number of a processor.
-    pub fn last_number(&mut self, processor: u32) -> u32 {
-        self.previous.of(processor).1
-    }
-
-    /// Checks that the block has announced the earliest and the latest time.
-    pub fn check(&self, head: &SamplesHead) -> Result<(), BlockError> {
-        let is_right = (self.earliest, self.latest) == (head.earliest, head.latest);
-        is_right.then_some(()).ok_or(BlockError::Columns)
     }
 }
 

@@ -96,7 +96,7 @@
 //! |---|---|
 //! | `block` | contents of the blocks |
 //! | `stack`, `tree` | call stacks of samples; their tree, and its blocks |
-//! | `columns` | samples in columns |
+//! | `columns`, `divided_columns`, `differences`, `sample_place` | samples in columns |
 //! | `decompressed`, `place_counts` | blocks of samples of which not all columns are decoded; their samples by place |
 //! | `parts`, `joined` | the newest samples of a recording with a limit, in files beside it; reads them with it |
 //! | `frame` | the layouts above |
@@ -109,6 +109,8 @@ mod block;
 mod column;
 mod columns;
 mod decompressed;
+mod differences;
+mod divided_columns;
 mod encoded;
 mod error;
 mod frame;
@@ -116,6 +118,7 @@ mod joined;
 mod parts;
 mod place_counts;
 mod reader;
+mod sample_place;
 mod stack;
 mod text;
 mod tree;

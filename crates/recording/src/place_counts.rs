@@ -5,9 +5,10 @@ use std::cmp;
 use protocol::SampleRecord;
 use rustc_hash::FxHashMap;
 
-use crate::columns::{Differences, SamplePlace};
-use crate::decompressed::DividedColumns;
+use crate::differences::Differences;
+use crate::divided_columns::DividedColumns;
 use crate::error::BlockError;
+use crate::sample_place::SamplePlace;
 use crate::stack::StackId;
 
 /// Number of samples that are decoded at a time: they stay in the first-level cache.

@@ -53,8 +53,8 @@ impl SampledShare {
         Scaled::estimated(self.part_of(total, all), total_events.powi(2) * variance)
     }
 
-    /// Returns the chosen part of a total, so that the parts of all processes have the total as their sum, but for less
-    /// than one event each.
+    /// Returns the chosen part of a total. The parts of all processes have the total as their sum, or less than one
+    /// event each is missing.
     fn part_of(&self, total: u64, all: u128) -> u64 {
         // A sum of weights has 64 bits in 100 years of samples.
         let product = u128::from(total).saturating_mul(self.own.events);

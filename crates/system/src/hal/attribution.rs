@@ -156,8 +156,8 @@ impl Attribution {
         self.cpus.iter().filter(|(_, cpu)| cpu.last.is_none()).map(|(number, _)| *number)
     }
 
-    /// Returns what each CPU counted for threads and processes, given by their IDs at a time, and for the processes that
-    /// these started.
+    /// Returns what each CPU counted for threads and processes, given by their IDs at a time, and for the processes
+    /// that these started.
     #[must_use]
     pub fn of_tasks(&self, tasks: &[(Task, u64)]) -> BTreeMap<u32, Sum> {
         let mut sums: BTreeMap<u32, Sum> = self.accounts().map(|(number, _)| (number, Sum::default())).collect();

@@ -143,7 +143,6 @@ impl ModelCpu {
         self.liar.1.load(Ordering::Relaxed)
     }
 
-    /// Returns how the processor answers.
     fn lie_about(&self, question: Question) -> Lie {
         if !self.lies() {
             return Lie::Truth;
@@ -470,15 +469,8 @@ pub fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::D
 
 impl Cpuid for ModelCpu {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
-        let mut registers = self.model().cpuid(leaf, subleaf);
-        if let lie @ (Lie::Inverted(_) | Lie::Instead(_)) = self.lie_about(Question::Cpuid(leaf, subleaf)) {
-            let truth = registers.iter().rev().fold(0, |all, register| all << 32 | u128::from(*register));
-            let answer = lie.instead_of(truth).to_le_bytes();
-            for (register, bytes) in registers.iter_mut().zip(answer.as_chunks().0) {
-                *register = u32::from_le_bytes(*bytes);
-            }
-        }
-        let [eax, ebx, ecx, edx] = registers;
+        let truth = self.model().cpuid(leaf, subleaf);
+        let [eax, ebx, ecx, edx] = self.lie_about(Question::Cpuid(leaf, subleaf)).instead_of_leaf(truth);
         CpuIdResult { eax, ebx, ecx, edx }
     }
 }

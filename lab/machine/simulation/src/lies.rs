@@ -40,6 +40,18 @@ impl Lie {
         }
     }
 
+    /// Returns the answer of CPUID.
+    #[must_use]
+    pub fn instead_of_leaf(self, truth: [u32; 4]) -> [u32; 4] {
+        let [eax, ebx, ecx, edx] = truth.map(u128::from);
+        let answer = self.instead_of(eax | ebx << 32 | ecx << 64 | edx << 96).to_le_bytes();
+        let mut registers = [0; 4];
+        for (register, bytes) in registers.iter_mut().zip(answer.as_chunks().0) {
+            *register = u32::from_le_bytes(*bytes);
+        }
+        registers
+    }
+
     /// Returns the answer of a register.
     #[must_use]
     pub fn instead_of_register(self, truth: u64) -> u64 {

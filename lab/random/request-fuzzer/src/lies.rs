@@ -2,9 +2,9 @@
 //! No count can be right then. What must hold is that the engine does not panic, writes nothing that it has neither
 //! tried under a guard nor just read there, tells each refusal, and puts back the registers whose contents it was told.
 //!
-//! CPUID, and the contents of registers that only software changes, are answered in the same way from the first question
-//! on, guarded or not, as a hypervisor with a defect answers them: nothing protects a driver from a register that reads
-//! otherwise after it was tried. Status registers and counters can read differently each time.
+//! CPUID, and the contents of registers that only software changes, are answered in the same way from the first
+//! question on, guarded or not, as a hypervisor with a defect answers them: nothing protects a driver from a register
+//! that reads otherwise after it was tried. Status registers and counters can read differently each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -55,7 +55,7 @@ struct Told {
     bytes: Vec<u8>,
     /// Number of answers before the next lie.
     truths: u64,
-    /// Lies that are told again whenever a processor is asked the same.
+    /// Lies that a processor repeats whenever it is asked the same.
     kept: BTreeMap<(u32, Question), Lie>,
     /// Registers of a processor whose contents were not told, or that faulted.
     registers: BTreeSet<(u32, u32)>,

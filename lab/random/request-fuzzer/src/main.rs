@@ -37,8 +37,8 @@ struct Arguments {
     /// Let the processors answer RDMSR and CPUID with lies
     #[arg(long, conflicts_with = "hours")]
     lies: bool,
-    /// Instead of random episodes, repeat the one of an input that `cargo xtask fuzz files` found for `engine`, or, with
-    /// `--lies`, for `lying_processor`
+    /// Instead of random episodes, repeat the one of an input that `cargo xtask fuzz files` found for `engine`, or,
+    /// with `--lies`, for `lying_processor`
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Number of last steps in the report of a failure
