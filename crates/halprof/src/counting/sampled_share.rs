@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_share_of_ten_thousand_samples_is_true_to_one_percent_of_the_total() {
-        let share = SampledShare { own: sum([1_000; 5_000]), others: sum([1_000; 5_000]) };
+        let share = SampledShare { own: sum(vec![1_000; 5_000]), others: sum(vec![1_000; 5_000]) };
         let found = share.of(10_000_000);
         let error = found.error().unwrap() / 10_000_000.0;
         assert_eq!(found.count, 5_000_000);
