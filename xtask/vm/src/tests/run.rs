@@ -108,7 +108,7 @@ fn a_run_without_trouble_proves_every_claim_that_this_guest_can_decide() {
             "agent-in-protected-folder",
         ]
     );
-    assert_eq!(report.summary.in_part, 27);
+    assert_eq!(report.summary.in_part, 28);
     // A claim that steps decide in part says what remains, and one without steps why.
     let because = |claim| verdict(&report, claim).1;
     assert_eq!(
@@ -126,7 +126,7 @@ fn a_run_without_trouble_proves_every_claim_that_this_guest_can_decide() {
 #[test]
 fn after_a_crash_the_dumps_are_collected_and_the_other_steps_run() {
     let (undisturbed, _) = run(&mut StandIn::new());
-    let mut guest = StandIn::with("record -o record.rec", Trouble::Crash);
+    let mut guest = StandIn::with("record -a -o record.rec", Trouble::Crash);
     let (report, folder) = run(&mut guest);
     let record = result(&report, "record");
     assert_eq!(record.outcome, Outcome::Failed("the guest crashed or restarted by itself and left 2 dumps".to_owned()));
@@ -202,12 +202,16 @@ fn a_run_that_the_user_ended_goes_on_at_the_step_that_ran_and_repeats_no_other()
 
 #[test]
 fn a_crash_while_the_host_was_away_fails_the_step_that_ran() {
-    let (mut guest, folder) = (StandIn::with("record -o record.rec", Trouble::HostEndsAndCrash), folder());
+    let (mut guest, folder) = (StandIn::with("record -a -o record.rec", Trouble::HostEndsAndCrash), folder());
     go(&mut guest, &folder, fresh(), &mut FakeClock::default()).unwrap_err();
     let report = resume(&mut guest, &folder);
     assert!(matches!(result(&report, "record").outcome, Outcome::Failed(_)));
     assert_eq!(result(&report, "record").crash.as_ref().unwrap().dumps.len(), 2);
-    assert_eq!(guest.calls.iter().filter(|line| line.contains("record -o record.rec")).count(), 1, "it was repeated");
+    assert_eq!(
+        guest.calls.iter().filter(|line| line.contains("record -a -o record.rec")).count(),
+        1,
+        "it was repeated"
+    );
 }
 
 #[test]
@@ -231,11 +235,11 @@ fn a_crash_in_a_restart_that_was_requested_fails_the_restart() {
 
 #[test]
 fn a_guest_that_hangs_is_interrupted_or_the_user_is_asked_to_reset_it() {
-    let mut guest = StandIn::with("record -o record.rec", Trouble::Hang);
+    let mut guest = StandIn::with("record -a -o record.rec", Trouble::Hang);
     let (report, _) = run(&mut guest);
     assert_eq!(result(&report, "record").crash.as_ref().unwrap().dumps.len(), 2);
 
-    let (mut guest, folder) = (StandIn::with("record -o record.rec", Trouble::Hang), folder());
+    let (mut guest, folder) = (StandIn::with("record -a -o record.rec", Trouble::Hang), folder());
     guest.hypervisor = false;
     let error = go(&mut guest, &folder, fresh(), &mut FakeClock::default()).unwrap_err().to_string();
     assert!(error.contains("has not answered for 15 min 0 s since the step record: ssh: connect to host"), "{error}");
@@ -303,7 +307,7 @@ fn secure_boot_fails_one_step_and_refutes_nothing_about_the_driver() {
 
 #[test]
 fn an_endless_program_fails_and_a_lost_connection_shows_nothing() {
-    let at = "record -o record.rec";
+    let at = "record -a -o record.rec";
     let (report, _) = run(&mut StandIn::with(at, Trouble::Endless));
     assert_eq!(result(&report, "record").outcome, Outcome::Failed("it did not end within 3 min 0 s".to_owned()));
     let (report, _) = run(&mut StandIn::with(at, Trouble::Disconnect));

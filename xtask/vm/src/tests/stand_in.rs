@@ -289,7 +289,9 @@ impl StandIn {
 fn needs_counters(words: &[&str]) -> bool {
     let without = matches!(
         words,
-        ["record", "-e", "Time", ..] | ["report", "record-time.rec", ..] | ["control-area" | "list" | "status", ..]
+        ["record", "-a", "-e", "Time", ..]
+            | ["report", "record-time.rec", ..]
+            | ["control-area" | "list" | "status", ..]
     );
     !without
 }
