@@ -65,8 +65,8 @@ impl Encoder {
         })
     }
 
-    /// Returns the two parts of the payload of a block with these samples: at least one, at most [`MAX_SAMPLES`]. Each
-    /// has the number of its call stack in `stacks`.
+    /// Returns the two parts of the payload of a block with these samples: at least one, at most
+    /// [`MAX_SAMPLES`](crate::MAX_SAMPLES). Each has the number of its call stack in `stacks`.
     pub fn encode(
         &mut self,
         samples: &[SampleRecord],
