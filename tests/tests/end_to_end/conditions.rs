@@ -33,7 +33,8 @@ fn more_than_99_percent_of_the_samples_are_of_the_phases_with_few_instructions_p
     for identity in ["haswell-4710mq", "zen4-7700x", "amd-legacy", "intel-v1", RELOADING] {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
-        let arguments = ["record", "-C", "0", "-e", "cycles:k@100k", "--when", "IPC<0.5", "-o", "C:\\halprof.rec"];
+        let arguments =
+            ["record", "-a", "-C", "0", "-e", "cycles:k@100k", "--when", "IPC<0.5", "-o", "C:\\halprof.rec"];
         let arguments = [&arguments[..], &["--", "cmd", "/c", "pause"]].concat();
         let counts = |lab: &mut Lab| lab.enabled_counters().unwrap() == 2;
         let mut client = lab.client_running(&arguments, "not 2 count", counts).unwrap();
