@@ -16,6 +16,7 @@ use recording::Limits;
 use thiserror::Error as ThisError;
 
 use crate::cli::StatArgs;
+use counts::requested_metrics::why_refused;
 use recorder::command::{self, CpuTimes};
 use recorder::sampled_event;
 use recorder::sampling::{self, Outcome, SamplingPlan, StartedSampling};
@@ -124,6 +125,8 @@ pub struct Begun {
     session: BegunSession,
     /// The command, if it was started before.
     delayed: Option<Running>,
+    /// Why the events are not sampled to tell what is of the command.
+    unsampled: Option<String>,
 }
 
 enum BegunSession {
@@ -191,7 +194,7 @@ impl Plan<'_> {
         mut omit: impl FnMut(&Refusal, &mut Vec<EventRequest>) -> Result<bool, Error>,
     ) -> Result<Begun, Error> {
         let delayed = self.args.delay.map(|delay| self.start_delayed(delay)).transpose()?;
-        let mut way = self.way;
+        let (mut way, mut unsampled) = (self.way, None);
         loop {
             let started = match way {
                 _ if events.is_empty() => Ok(BegunSession::None),
@@ -201,11 +204,13 @@ impl Plan<'_> {
                 }
             };
             let refused = match started {
-                Ok(session) => return Ok(Begun { session, delayed }),
+                Ok(session) => return Ok(Begun { session, delayed, unsampled }),
                 Err(error) => error,
             };
             match refused.refusal() {
-                Some(_) if way == Way::Estimated && self.tasks.is_none() => way = Way::Whole,
+                Some(refusal) if way == Way::Estimated && self.tasks.is_none() => {
+                    (way, unsampled) = (Way::Whole, Some(why_refused(refusal)));
+                }
                 Some(refusal) if omit(refusal, events)? => {}
                 _ => return Err(refused.into()),
             }
@@ -235,7 +240,7 @@ impl Plan<'_> {
     /// interval.
     pub fn count(
         &self,
-        Begun { session, delayed }: Begun,
+        Begun { session, delayed, unsampled }: Begun,
         mut show: impl FnMut(Duration, &[CountRecord]) -> Result<(), Error>,
     ) -> Result<Measured, Error> {
         let session = match session {
@@ -251,7 +256,16 @@ impl Plan<'_> {
             // The first error is reported. A session that cannot be stopped ends when the handle is closed.
             let _ = session.map(|session| self.connection.stop_all(session));
         }
-        counted
+        let mut counted = counted?;
+        counted.remarks.extend(unsampled.map(|why| {
+            format!(
+                "Everything that ran was counted: the command alone is estimated from samples,\n\
+                 which the driver refuses for these events:\n  {}\n\
+                 Without this note: -a, or -e with fewer events.",
+                why.replacen(": ", ":\n  ", 1)
+            )
+        }));
+        Ok(counted)
     }
 
     /// Starts the command and waits for the delay.
@@ -315,14 +329,7 @@ impl Plan<'_> {
         let was_interrupted = matches!(woken, Woken::Interrupted);
         let (status, times) =
             if let Woken::Ended(status, times) = woken { (Some(status), times) } else { (None, None) };
-        let mut remarks = self.connection.remarks();
-        if self.way == Way::Estimated && session.is_some() {
-            remarks.push(
-                "Everything that ran was counted: these events cannot all be sampled at once, which\n\
-                 an estimate of the command alone needs. -e with fewer events, or -a without this note."
-                    .to_owned(),
-            );
-        }
+        let remarks = self.connection.remarks();
         Ok(Measured {
             records,
             estimates: Estimates::new(),
