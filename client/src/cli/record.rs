@@ -45,8 +45,8 @@ ONE PROCESS
   of threads; the others are counted as filtered. The recording ends when all of
   them have ended, or with COMMAND, Ctrl-C or --duration if one of these is
   first. Processes that they start, and those that get a name later, are not
-  recorded; those of COMMAND are (without -p), if they start in its job. Interrupts belong to the process that they interrupt: with :u there
-  are none.
+  recorded; those of COMMAND are (without -p), if they start in its job.
+  Interrupts belong to the process that they interrupt: with :u there are none.
 
 EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without

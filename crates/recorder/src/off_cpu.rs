@@ -178,7 +178,7 @@ impl OffCpu {
         }
     }
 
-    /// Takes what was found, with the processes of the threads.
+    /// Takes what was found.
     pub fn take(&mut self) -> Vec<(SampleRecord, SampleStack)> {
         std::mem::take(&mut self.found)
     }
@@ -267,9 +267,8 @@ impl OffCpu {
     }
 
     fn is_selected(&self, id: u32, time: u64) -> bool {
-        let started = self.lifetimes.thread_at(id, time);
-        self.tasks.select(self.process_at(id, time), id)
-            || self.tasks.with_children && self.lifetimes.belongs_to(id, started, &self.roots)
+        let is_descendant = || self.lifetimes.belongs_to(id, self.lifetimes.thread_at(id, time), &self.roots);
+        self.tasks.select(self.process_at(id, time), id) || self.tasks.with_children && is_descendant()
     }
 
     fn nanoseconds(&self, duration: u64) -> u64 {

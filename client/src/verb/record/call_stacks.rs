@@ -1,6 +1,7 @@
 //! The trace session of `record -g`, and what it says of the call stacks.
 
 use std::io;
+use std::time::Duration;
 
 use halprof::OpenError;
 use protocol::EventRequest;
@@ -15,16 +16,13 @@ use recorder::{TraceResult, Tracing};
 use system::connection::Connection;
 use system::trace::{TraceError, TraceLosses, TracePlan};
 use terminal::context::Context;
-use terminal::format::{grouped, seconds};
+use terminal::format::grouped;
 use user_error::exit::Exit;
 use user_error::win32;
 use user_error::{Error, UserError};
 
 /// Share of the samples without a call stack from which on a message says what to do.
 const MANY: f64 = 0.03;
-
-/// Unit of times of a recording in nanoseconds.
-const NANOSECONDS_PER_TICK: u64 = 100;
 
 /// Windows does not write the file of `--etl`.
 #[derive(Debug, ThisError)]
@@ -129,7 +127,7 @@ fn missing_waits(summary: &OffCpuSummary) -> Vec<String> {
     let OffCpuSummary { lost, late, open, open_time, begun_before, without_stack } = *summary;
     let mut lines = Vec::new();
     if open + begun_before > 0 {
-        let (open, time) = (grouped(open), seconds(open_time / NANOSECONDS_PER_TICK));
+        let (open, time) = (grouped(open), Duration::from_nanos(open_time).as_secs_f64());
         let before = grouped(begun_before);
         lines.push(format!(
             "[ off the CPU: {open} threads did not run at the end, for {time:.1} s together, and have no stack;\n  \

@@ -22,7 +22,7 @@ use recorder::sampled_event;
 use recorder::sampling::{self, Outcome, SamplingPlan, StartedSampling};
 use recorder::tasks::{Scope, Tasks};
 use system::System;
-use terminal::format::grouped;
+use terminal::format::{grouped, seconds};
 use user_error::exit::Exit;
 use user_error::{Error, UserError};
 
@@ -411,7 +411,7 @@ fn estimated(outcome: Outcome) -> Measured {
         CountRecord { count: estimate.map_or(record.count, |estimate| estimate.count), ..record }
     };
     let records = records.into_iter().map(own).collect();
-    let elapsed = Duration::from_nanos(summary.elapsed.saturating_mul(100));
+    let elapsed = Duration::from_secs_f64(seconds(summary.elapsed));
     Measured {
         records,
         estimates,
