@@ -53,7 +53,6 @@ pub use record::RecordArgs;
 pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
 pub use stat::{Aggregation, STAT_HELP, StatArgs};
-pub use tasks::ALL_IS_LESS;
 pub use top::TopArgs;
 
 const EXAMPLES: &str = "\

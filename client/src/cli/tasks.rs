@@ -8,9 +8,8 @@ use crate::cli::number;
 use crate::cli::selection::ProcessName;
 use recorder::tasks::{TaskError, Tasks};
 use system::System;
-
-/// What is said if the user also wants everything.
-pub const ALL_IS_LESS: &str = "note: -p and -t choose processes and threads, and -a does not";
+use terminal::context::Context;
+use user_error::Error;
 
 /// The processes and threads that are counted or recorded.
 #[derive(Debug, Default, Args)]
@@ -24,6 +23,15 @@ pub struct TaskArgs {
 }
 
 impl TaskArgs {
+    /// Opens them as [`open`](Self::open) does, beside an option that stands for everything, and which they override.
+    pub fn open_beside(&self, all: bool, context: &mut Context) -> Result<Option<Tasks>, Error> {
+        let tasks = self.open(context.system()?)?;
+        if tasks.is_some() && all {
+            context.warn("note: -p and -t choose processes and threads, and -a does not")?;
+        }
+        Ok(tasks)
+    }
+
     /// Opens the processes and threads; `None` if all are recorded.
     pub fn open(&self, system: &dyn System) -> Result<Option<Tasks>, TaskError> {
         if self.processes.is_empty() && self.threads.is_empty() {

@@ -12,7 +12,7 @@ use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, StartHeader, modes};
 use recording::Kept;
 
-use crate::cli::{ALL_IS_LESS, RecordArgs};
+use crate::cli::RecordArgs;
 use crate::verb::interval;
 use counts::condition::add_condition;
 use counts::requests::add;
@@ -48,7 +48,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 
 fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<Outcome, Error> {
     let system = context.system()?;
-    let tasks = args.tasks.open(system)?;
+    let tasks = args.tasks.open_beside(args.session.all, context)?;
     let mut events = events(args, context, connection)?;
     let has_processes = args.batch.is_none_or(|batch| batch <= 1);
     let scope = match &tasks {
@@ -60,9 +60,6 @@ fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Re
             Scope::All
         }
     };
-    if tasks.is_some() && args.session.all {
-        context.warn(ALL_IS_LESS)?;
-    }
     if args.session.command.is_empty() && args.session.duration.is_none() {
         let on = || args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
         let (what, end) = match tasks.as_ref().and_then(|tasks| tasks.recorded.text()) {

@@ -19,7 +19,7 @@ use halprof::{Driver, Refusal};
 use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
 use serde::Serialize;
 
-use crate::cli::{ALL_IS_LESS, FailAbove, StatArgs};
+use crate::cli::{FailAbove, StatArgs};
 use crate::verb::diff;
 use crate::verb::diff::SavedStat;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
@@ -148,8 +148,8 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let baseline = args.baseline.as_deref().map(diff::read_counts).transpose()?;
     system.note_interrupts()?;
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
-    let tasks = args.tasks.open(system)?;
-    let way = way(args, tasks.as_ref(), &connection, context)?;
+    let tasks = args.tasks.open_beside(args.all, context)?;
+    let way = Way::of(args, tasks.as_ref(), &connection)?;
     let of = (way != Way::Whole).then(|| tasks_text(tasks.as_ref(), way));
     let plan = Plan { args, connection: &connection, system, tasks, header, way };
     let info = connection.info()?;
@@ -228,13 +228,6 @@ fn connect(args: &StatArgs, context: &mut Context) -> Result<Connection, Error> 
         connection.check_driver("a count at any moment")?;
     }
     Ok(connection)
-}
-
-fn way(args: &StatArgs, tasks: Option<&Tasks>, driver: &Driver, context: &mut Context) -> Result<Way, Error> {
-    if tasks.is_some() && args.all {
-        context.warn(ALL_IS_LESS)?;
-    }
-    Way::of(args, tasks, driver)
 }
 
 /// Returns what is counted, in words.
