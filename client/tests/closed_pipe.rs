@@ -61,14 +61,7 @@ pub fn record(path: &Path) {
         disturbed: None,
         recorder: 0,
     };
-    let summary = Summary {
-        elapsed: 10_000_000,
-        counts: vec![count],
-        interrupted_by_user: false,
-        exit_code: None,
-        kept: None,
-        off_cpu: None,
-    };
+    let summary = Summary { elapsed: 10_000_000, counts: vec![count], ..Summary::default() };
     let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &session).unwrap();
     writer.samples(&samples).unwrap();
     writer.finish(&summary).unwrap();

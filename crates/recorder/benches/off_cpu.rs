@@ -98,14 +98,7 @@ fn record(events: &[Event]) -> usize {
     let (found, summary) = off_cpu.finish();
     writer.stacked_samples(&found).unwrap();
     assert_eq!((summary.lost, summary.without_stack), (0, 0));
-    let summary = Summary {
-        elapsed: 0,
-        counts: Vec::new(),
-        interrupted_by_user: false,
-        exit_code: None,
-        kept: None,
-        off_cpu: None,
-    };
+    let summary = Summary::default();
     writer.finish(&summary).unwrap().len()
 }
 

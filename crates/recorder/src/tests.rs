@@ -244,14 +244,7 @@ fn record(load: Load) -> [u64; 3] {
     let (stored, lost) = taking.join().unwrap();
     device.is_stopped.store(true, Ordering::Release);
     recorder.drain().unwrap();
-    let mut summary = Summary {
-        elapsed: 0,
-        counts: Vec::new(),
-        interrupted_by_user: false,
-        exit_code: None,
-        kept: None,
-        off_cpu: None,
-    };
+    let mut summary = Summary::default();
     let (record_counts, _) = recorder.finish(&mut summary).unwrap();
     assert_eq!(record_counts.samples, stored);
     let (read, queried) = reader.join().unwrap();

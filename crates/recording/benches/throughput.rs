@@ -55,14 +55,7 @@ fn write<W: io::Write>(sink: W, samples: &[SampleRecord], batch: usize) -> W {
     for samples in samples.chunks(batch) {
         writer.samples(samples).unwrap();
     }
-    let summary = Summary {
-        elapsed: 0,
-        counts: Vec::new(),
-        interrupted_by_user: false,
-        exit_code: None,
-        kept: None,
-        off_cpu: None,
-    };
+    let summary = Summary::default();
     writer.finish(&summary).unwrap()
 }
 

@@ -267,7 +267,7 @@ pub struct Method {
 }
 
 /// End of a recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     /// Time from start to stop, in units of 100 ns.

@@ -62,13 +62,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut writer = Writer::new(File::create(output)?, &session(1))?;
     writer.process(&Process { id: PROCESS, created: Some(1), name: "images.exe".to_owned(), modules })?;
     samples.chunks(recording::MAX_SAMPLES).try_for_each(|batch| writer.samples(batch))?;
-    writer.finish(&Summary {
-        elapsed: number,
-        counts: Vec::new(),
-        interrupted_by_user: false,
-        exit_code: Some(0),
-        kept: None,
-        off_cpu: None,
-    })?;
+    writer.finish(&Summary { elapsed: number, exit_code: Some(0), ..Summary::default() })?;
     Ok(())
 }

@@ -44,14 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             batch.clear();
         }
     }
-    let summary = Summary {
-        elapsed: DAY,
-        counts: Vec::new(),
-        interrupted_by_user: false,
-        exit_code: Some(0),
-        kept: None,
-        off_cpu: None,
-    };
+    let summary = Summary { elapsed: DAY, exit_code: Some(0), ..Summary::default() };
     writer.finish(&summary)?;
     Ok(())
 }

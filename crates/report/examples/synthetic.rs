@@ -78,14 +78,7 @@ fn recording(mut samples: impl Iterator<Item = CounterSample>, frames: u64, file
             writer.stacked_samples(&stacked.collect::<Vec<_>>())?;
         }
     }
-    let summary = Summary {
-        elapsed: CLOCK,
-        counts: Vec::new(),
-        interrupted_by_user: false,
-        exit_code: Some(0),
-        kept: None,
-        off_cpu: None,
-    };
+    let summary = Summary { elapsed: CLOCK, exit_code: Some(0), ..Summary::default() };
     writer.finish(&summary)?;
     Ok(())
 }

@@ -142,14 +142,7 @@ mod tests {
             let record = |time: &u64| PauseRecord::new(PauseKind::Resumed, *time, 1, numbers.next().unwrap()).into();
             writer.samples(&times.iter().map(record).collect::<Vec<SampleRecord>>()).unwrap();
         }
-        let summary = Summary {
-            elapsed: 1,
-            counts: Vec::new(),
-            interrupted_by_user: false,
-            exit_code: None,
-            kept: None,
-            off_cpu: None,
-        };
+        let summary = Summary { elapsed: 1, ..Summary::default() };
         writer.finish(&summary).unwrap()
     }
 

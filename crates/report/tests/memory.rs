@@ -32,14 +32,7 @@ fn recording() -> Vec<u8> {
     for block in samples.chunks(recording::MAX_SAMPLES) {
         writer.samples(block).unwrap();
     }
-    let summary = Summary {
-        elapsed: 1000,
-        counts: Vec::new(),
-        interrupted_by_user: false,
-        exit_code: None,
-        kept: None,
-        off_cpu: None,
-    };
+    let summary = Summary { elapsed: 1000, ..Summary::default() };
     writer.finish(&summary).unwrap()
 }
 

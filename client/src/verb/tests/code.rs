@@ -74,14 +74,7 @@ fn folder_with(dll: Module, modes: u32, samples: &[u64]) -> TempDir {
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
     writer.process(&Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![dll] }).unwrap();
     writer.samples(&samples.iter().map(record).collect::<Vec<_>>()).unwrap();
-    let summary = Summary {
-        elapsed: 10_000_000,
-        counts: Vec::new(),
-        interrupted_by_user: false,
-        exit_code: Some(0),
-        kept: None,
-        off_cpu: None,
-    };
+    let summary = Summary { elapsed: 10_000_000, exit_code: Some(0), ..Summary::default() };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.rec"), writer.finish(&summary).unwrap()).unwrap();
     folder

@@ -123,10 +123,8 @@ pub(super) fn summary() -> Summary {
     Summary {
         elapsed: 12_345_678,
         counts: vec![count(0, 0, 1700, 0, 0), count(0, 1, 300, 34, 1200), count(1, 0, 4, 1, 0), count(1, 1, 0, 0, 0)],
-        interrupted_by_user: false,
         exit_code: Some(3),
-        kept: None,
-        off_cpu: None,
+        ..Summary::default()
     }
 }
 

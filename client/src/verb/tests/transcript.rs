@@ -161,14 +161,7 @@ fn recording() -> Vec<u8> {
         recorder: 0,
     };
     let counts = vec![count(0, 0, 9, 0), count(0, 1, 1, 3), count(1, 0, 2, 0), count(1, 1, 0, 0)];
-    let summary = Summary {
-        elapsed: 5_000_000,
-        counts,
-        interrupted_by_user: false,
-        exit_code: Some(3),
-        kept: None,
-        off_cpu: None,
-    };
+    let summary = Summary { elapsed: 5_000_000, counts, exit_code: Some(3), ..Summary::default() };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
     for process in processes {
         writer.process(&process).unwrap();

@@ -151,14 +151,7 @@ impl Day {
     }
 
     fn finish(self) -> BTreeMap<(u32, String, String), u64> {
-        let summary = Summary {
-            elapsed: 1,
-            counts: Vec::new(),
-            interrupted_by_user: false,
-            exit_code: None,
-            kept: None,
-            off_cpu: None,
-        };
+        let summary = Summary { elapsed: 1, ..Summary::default() };
         self.writer.finish(&summary).unwrap();
         self.truth
     }

@@ -92,14 +92,7 @@ pub fn summary() -> Summary {
         disturbed,
         recorder: 3,
     };
-    Summary {
-        elapsed: 10_000_000,
-        counts: vec![count],
-        interrupted_by_user: false,
-        exit_code: Some(-3),
-        kept: None,
-        off_cpu: None,
-    }
+    Summary { elapsed: 10_000_000, counts: vec![count], exit_code: Some(-3), ..Summary::default() }
 }
 
 /// Returns a recording with blocks of every kind.

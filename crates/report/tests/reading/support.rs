@@ -131,10 +131,9 @@ pub fn summary() -> Summary {
     Summary {
         elapsed: 100_000,
         counts: vec![count(CYCLES, 0, 10, 0), count(CYCLES, 1, 0, 3), count(MISSES, 0, 0, 0), count(MISSES, 1, 2, 0)],
-        interrupted_by_user: false,
+
         exit_code: Some(0),
-        kept: None,
-        off_cpu: None,
+        ..Summary::default()
     }
 }
 
