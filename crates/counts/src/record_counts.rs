@@ -45,7 +45,7 @@ impl RecordCounts {
                     PauseKind::Reconnected => self.reconnections += 1,
                     PauseKind::Slept => {}
                 },
-                Ok(Record::OffCpu(_)) | Err(_) => {}
+                Ok(Record::LastBranch(_) | Record::OffCpu(_)) | Err(_) => {}
             }
         }
     }
@@ -87,7 +87,8 @@ impl RecordCounts {
 #[cfg(test)]
 mod tests {
     use protocol::{
-        BranchKind, BranchRecord, LostRecord, Mode, PauseRecord, PreciseKind, Prediction, StopRecord, UNKNOWN,
+        BranchKind, BranchRecord, BranchType, LostRecord, Mode, PauseRecord, PreciseKind, Prediction, StopRecord,
+        UNKNOWN,
     };
     use zerocopy::{FromZeros, IntoBytes};
 
@@ -97,7 +98,21 @@ mod tests {
     fn branch() -> SampleRecord {
         let (process, thread, kind, mode) = (UNKNOWN, UNKNOWN, BranchKind::Branch, Mode::User);
         let (prediction, event) = (Prediction::NotReported, 0);
-        BranchRecord { time: 1, from: 3, process, thread, processor: 0, event, prediction, kind, mode, to: 4 }.into()
+        BranchRecord {
+            time: 1,
+            from: 3,
+            process,
+            thread,
+            processor: 0,
+            event,
+            cycles: 0,
+            prediction,
+            branch_type: BranchType::NotReported,
+            kind,
+            mode,
+            to: 4,
+        }
+        .into()
     }
 
     #[test]

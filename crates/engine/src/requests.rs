@@ -14,7 +14,7 @@ use protocol::{
     AreaRequest, Code, CoreTypeRecord, ErrorCode, EventRequest, GroupReply, GroupRequest, HalSourceRecord, Hello,
     HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH, NtStatus, PROTOCOL_VERSION, ProcessorSet,
     RegistersRequest, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
-    StartHeader, StopRequest, group_flags,
+    StartHeader, StopRequest, group_flags, last_branches,
 };
 use zerocopy::{FromBytes, FromZeros};
 
@@ -137,7 +137,7 @@ impl Input {
             Self::QuerySource(request) => request.reserved.into(),
             Self::SetInterval(request) => request.reserved.into(),
             Self::Stop(request) => request.reserved.into(),
-            Self::Start(header, _) => header.reserved.into(),
+            Self::Start(header, _) => (header.last_branches & !last_branches::ALL).into(),
             Self::ControlArea(request) => request.reserved,
             Self::ReadRegisters(request) => request.reserved.into(),
             Self::ReadGroup(request) => {

@@ -195,7 +195,7 @@ fn a_request_that_is_wrong_by_itself_stops_nothing() {
         (StartHeader { flags: 1 << 31, ..StartHeader::EMPTY }, events(0..1)),
         (StartHeader { ring: 63, ..StartHeader::EMPTY }, vec![sampled(0)]),
         (StartHeader { round: 40_000, ..StartHeader::EMPTY }, events(0..1)),
-        (StartHeader { reserved: 1, ..StartHeader::EMPTY }, events(0..1)),
+        (StartHeader { last_branches: 1 << 31, ..StartHeader::EMPTY }, events(0..1)),
         (StartHeader::EMPTY, vec![EventRequest { event: Event::of(0x7FFF_0000), ..event(0) }]),
         (StartHeader { flags: flags::YIELDS | flags::DETACHED, ..StartHeader::EMPTY }, events(0..1)),
         (StartHeader { flags: flags::YIELDS | flags::THREADS, ..StartHeader::EMPTY }, events(0..1)),

@@ -3,6 +3,7 @@
 mod core_type;
 mod debug_store;
 mod extra;
+mod last_branches;
 mod register_fault;
 mod threads;
 
@@ -96,6 +97,9 @@ impl Refusal {
             | ErrorCode::ThreadsConflict
             | ErrorCode::NoCommonCounter
             | ErrorCode::NotReadable => threads::sentence(cause, source, header, sessions),
+            ErrorCode::NoLastBranches | ErrorCode::LastBranchesInUse | ErrorCode::LastBranchesTaken => {
+                last_branches::sentence(cause, header)
+            }
             _ => debug_store::sentence(cause, source, header),
         }
     }
@@ -225,7 +229,8 @@ impl Refusal {
                 | ErrorCode::ApicNotReached
                 | ErrorCode::NoDebugStore
                 | ErrorCode::Shadowed
-                | ErrorCode::NotPrecise,
+                | ErrorCode::NotPrecise
+                | ErrorCode::NoLastBranches,
             ) => ErrorKind::UnsupportedSource,
             Some(ErrorCode::CountersTaken | ErrorCode::ForeignUse) => ErrorKind::CountersTaken,
             Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
@@ -259,6 +264,7 @@ impl Refusal {
                 | ErrorCode::BadCondition,
             ) => ErrorKind::InvalidInput,
             Some(ErrorCode::HandlerRefused) => ErrorKind::InterruptTaken,
+            Some(ErrorCode::LastBranchesInUse | ErrorCode::LastBranchesTaken) => ErrorKind::CountersTaken,
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 core_type::kind(cause, &self.header)
             }
@@ -343,6 +349,9 @@ impl Refusal {
                 | ErrorCode::ControlArea
                 | ErrorCode::BadBuffer),
             ) => return debug_store::remedy(cause, source, &self.header),
+            Some(cause @ (ErrorCode::NoLastBranches | ErrorCode::LastBranchesInUse | ErrorCode::LastBranchesTaken)) => {
+                return last_branches::remedy(cause, &self.header);
+            }
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 core_type::remedy(cause, source, &self.header, &self.core_types)
             }

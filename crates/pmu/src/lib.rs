@@ -45,6 +45,7 @@ pub mod hypervisor;
 pub mod interface;
 pub mod interval;
 pub mod known_loop;
+pub mod last_branches;
 pub mod lvt_pmi;
 mod per_cpu;
 pub mod placement;

@@ -59,6 +59,37 @@ pub mod event_flags {
     pub const ALL: u32 = PINNED | COUNTED | BELOW | ABOVE | BESIDE;
 }
 
+/// Bits of [`StartHeader::last_branches`](crate::StartHeader::last_branches): which branches the processor keeps.
+pub mod last_branches {
+    /// Those of user mode.
+    pub const USER: u32 = 1;
+    /// Those of kernel mode.
+    pub const KERNEL: u32 = 2;
+    /// Conditional branches.
+    pub const CONDITIONAL: u32 = 4;
+    /// Near relative jumps.
+    pub const DIRECT_JUMP: u32 = 8;
+    /// Near indirect jumps.
+    pub const INDIRECT_JUMP: u32 = 0x10;
+    /// Near relative calls.
+    pub const DIRECT_CALL: u32 = 0x20;
+    /// Near indirect calls.
+    pub const INDIRECT_CALL: u32 = 0x40;
+    /// Near returns.
+    pub const RETURN: u32 = 0x80;
+    /// Far branches: system calls, interrupts, exceptions and the returns from them.
+    pub const FAR: u32 = 0x100;
+    /// Each return removes the call that it returns from, so that what is kept is the call stack. With calls and
+    /// returns, and without other kinds.
+    pub const CALL_STACK: u32 = 0x200;
+    /// Both modes.
+    pub const MODES: u32 = USER | KERNEL;
+    /// Every kind.
+    pub const ANY: u32 = CONDITIONAL | DIRECT_JUMP | INDIRECT_JUMP | DIRECT_CALL | INDIRECT_CALL | RETURN | FAR;
+    /// All defined bits.
+    pub const ALL: u32 = MODES | ANY | CALL_STACK;
+}
+
 /// Operations of an [`AreaRequest`](crate::AreaRequest), and bits of [`AreaRecord::flags`](crate::AreaRecord::flags).
 pub mod area {
     /// Operation: query.

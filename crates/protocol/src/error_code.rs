@@ -138,11 +138,19 @@ pub enum ErrorCode {
     /// turns; or, with `detail[0]` = 1, an event of the ratio has no counter on `processor` that an interrupt can read,
     /// or was to be stopped alone; or, with 2, four other events of the session have a condition there.
     BadCondition = 51,
+    /// `processor` does not keep the last branches as requested; `detail[0]` = a number of
+    /// `pmu::last_branches::MissingFeature`.
+    NoLastBranches = 52,
+    /// Another program uses the last branch records of `processor`; `detail` = the address of the register that shows
+    /// it, its value.
+    LastBranchesInUse = 53,
+    /// The session `detail[0]` records last branches; only one session at a time can.
+    LastBranchesTaken = 54,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 55] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -195,6 +203,9 @@ impl ErrorCode {
         Self::NotReadable,
         Self::NoCounterCounts,
         Self::BadCondition,
+        Self::NoLastBranches,
+        Self::LastBranchesInUse,
+        Self::LastBranchesTaken,
     ];
 
     /// Returns the error code with this number.
@@ -294,7 +305,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(52), None);
+        assert_eq!(ErrorCode::from_number(55), None);
     }
 
     #[test]

@@ -179,8 +179,8 @@ layout! {
     /// Events that live elsewhere than on general counters fit once the driver has them. One that fixed counter 0 alone
     /// records has its bit in `counters`, which number fixed counters behind general ones. The operations of IBS become
     /// one more kind of raw event (three bits say the kind, of which three values are used), with the filter of the
-    /// operation as `extra`. OMR is selected by unit mask and value, as off-core responses are. Branch stacks have
-    /// LBR_SELECT as `extra`.
+    /// operation as `extra`. OMR is selected by unit mask and value, as off-core responses are. Last branches are of the
+    /// session: [`StartHeader::last_branches`].
     #[derive(PartialOrd, Ord, Hash)]
     24 Event {
         /// KPROFILE_SOURCE of the HAL, [`BRANCHES`](crate::BRANCHES), or a raw event: the bits of
@@ -290,8 +290,9 @@ layout! {
         /// Duration of a round with [`MULTIPLEX`](crate::flags::MULTIPLEX), in units of 100 ns and in [`ROUND`]; zero
         /// selects the shortest.
         round: u32,
-        /// Zero.
-        reserved: u32,
+        /// Bits of [`last_branches`](crate::last_branches): a [`LastBranch`](crate::RecordKind::LastBranch) record for
+        /// each branch that the processor keeps then follows a sample of a counter. Zero for none.
+        last_branches: u32,
         /// Processors on which the session runs.
         processors: ProcessorSet,
     }
@@ -538,7 +539,7 @@ layout! {
 impl StartHeader {
     /// A session on all processors that only counts, for struct update syntax.
     pub const EMPTY: Self =
-        Self { flags: 0, ring: 0, budget: 0, batch: 0, round: 0, reserved: 0, processors: ProcessorSet::EMPTY };
+        Self { flags: 0, ring: 0, budget: 0, batch: 0, round: 0, last_branches: 0, processors: ProcessorSet::EMPTY };
 }
 
 impl Event {

@@ -7,7 +7,7 @@
 //! |---|---|---|---|---|---|---|
 //! | 0 sample | `ip` | `process` | `thread` | `interval` | `mode` | `pebs_sequence`, and at 44 `cookie` |
 //! | 5 precise, 6 precise next | `ip` | `process` | `thread` | `interval` | `mode` | `number` |
-//! | 7 branch | `from` | `process` | `thread` | `prediction` | `mode` | `to` |
+//! | 7 branch, 12 last branch | `from` | `process` | `thread` | `cycles`, `prediction`, `branch_type` | `mode` | `to` |
 //! | 1 lost | `count` | | | | | |
 //! | 3 resumed, 4 slept, 10 reconnected | `duration` | | | | | |
 //! | 2 throttled, 8 silenced, 9 disconnected | | | | | | |
@@ -18,8 +18,9 @@
 mod layout;
 
 pub use layout::{
-    BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, OffCpuKind, OffCpuRecord,
-    OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, StopKind, StopRecord, Zero,
+    BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostKind, LostRecord, Mode, OffCpuKind,
+    OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, StopKind, StopRecord,
+    Zero,
 };
 
 use thiserror::Error;
@@ -43,7 +44,7 @@ pub enum RecordKind {
     Precise = 5,
     /// A [`PreciseSample`] of a processor that records the address of the next instruction.
     PreciseNext = 6,
-    /// A [`BranchRecord`].
+    /// A [`BranchRecord`] of the Branch Trace Store.
     Branch = 7,
     /// A [`StopRecord`]: too many consecutive interrupts arrived without an overflowed counter.
     Silenced = 8,
@@ -53,11 +54,13 @@ pub enum RecordKind {
     Reconnected = 10,
     /// An [`OffCpuRecord`]: only in recordings.
     OffCpu = 11,
+    /// A [`BranchRecord`] of one of the last branches before a sample, which it follows: the newest first.
+    LastBranch = 12,
 }
 
 impl RecordKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Sample,
         Self::Lost,
         Self::Throttled,
@@ -70,6 +73,7 @@ impl RecordKind {
         Self::Disconnected,
         Self::Reconnected,
         Self::OffCpu,
+        Self::LastBranch,
     ];
 
     /// Returns whether the record is a sample of an event that the processor counts.
@@ -141,6 +145,7 @@ impl SampleRecord {
             RecordKind::Sample => self.read().map(Record::Sample),
             RecordKind::Precise | RecordKind::PreciseNext => self.read().map(Record::Precise),
             RecordKind::Branch => self.read().map(Record::Branch),
+            RecordKind::LastBranch => self.read().map(Record::LastBranch),
             RecordKind::Lost => self.read().map(Record::Lost),
             RecordKind::Throttled | RecordKind::Silenced | RecordKind::Disconnected => self.read().map(Record::Stop),
             RecordKind::Resumed | RecordKind::Slept | RecordKind::Reconnected => self.read().map(Record::Pause),
@@ -163,6 +168,8 @@ pub enum Record {
     Precise(PreciseSample),
     /// A branch that the processor recorded by BTS.
     Branch(BranchRecord),
+    /// One of the last branches before the sample that precedes it.
+    LastBranch(BranchRecord),
     /// Samples were lost.
     Lost(LostRecord),
     /// Sampling stopped on a processor.
@@ -233,7 +240,7 @@ impl Record {
                 let mode = if ip == 0 || is_kernel_address(ip) { Mode::Kernel } else { Mode::User };
                 Some(AnySample { time, ip, events: duration, process, thread, processor, event, mode })
             }
-            Self::Lost(_) | Self::Stop(_) | Self::Pause(_) => None,
+            Self::LastBranch(_) | Self::Lost(_) | Self::Stop(_) | Self::Pause(_) => None,
         }
     }
 
@@ -245,6 +252,7 @@ impl Record {
             Self::Precise(PreciseSample { kind: PreciseKind::Precise, .. }) => RecordKind::Precise,
             Self::Precise(PreciseSample { kind: PreciseKind::PreciseNext, .. }) => RecordKind::PreciseNext,
             Self::Branch(_) => RecordKind::Branch,
+            Self::LastBranch(_) => RecordKind::LastBranch,
             Self::Lost(_) => RecordKind::Lost,
             Self::Stop(StopRecord { kind: StopKind::Throttled, .. }) => RecordKind::Throttled,
             Self::Stop(StopRecord { kind: StopKind::Silenced, .. }) => RecordKind::Silenced,
@@ -280,7 +288,7 @@ impl From<Record> for SampleRecord {
         match record {
             Record::Sample(sample) => sample.into(),
             Record::Precise(sample) => sample.into(),
-            Record::Branch(branch) => branch.into(),
+            Record::Branch(branch) | Record::LastBranch(branch) => branch.into(),
             Record::Lost(lost) => lost.into(),
             Record::Stop(stop) => stop.into(),
             Record::Pause(pause) => pause.into(),

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use protocol::{
-    ALL_EVENTS, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, OffCpuKind, OffCpuRecord,
-    OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind,
-    SampleRecord, StopKind, StopRecord, is_kernel_address,
+    ALL_EVENTS, BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostRecord, Mode, OffCpuKind,
+    OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError,
+    RecordKind, SampleRecord, StopKind, StopRecord, is_kernel_address,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -16,7 +16,11 @@ const fn mode(number: u32) -> Mode {
 }
 
 const fn prediction(number: u32) -> Prediction {
-    if number.is_multiple_of(2) { Prediction::NotReported } else { Prediction::Predicted }
+    match number % 3 {
+        0 => Prediction::NotReported,
+        1 => Prediction::Predicted,
+        _ => Prediction::Mispredicted,
+    }
 }
 
 /// Returns a record of a kind, with its fields from these numbers.
@@ -58,20 +62,27 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
         }
         RecordKind::Precise => precise(PreciseKind::Precise),
         RecordKind::PreciseNext => precise(PreciseKind::PreciseNext),
-        RecordKind::Branch => {
-            let (from, to, kind, prediction) = (first, last, BranchKind::Branch, prediction(source));
-            Record::Branch(BranchRecord {
+        RecordKind::Branch | RecordKind::LastBranch => {
+            let (from, to, prediction) = (first, last, prediction(source));
+            let is_last = kind == RecordKind::LastBranch;
+            let kind = if is_last { BranchKind::LastBranch } else { BranchKind::Branch };
+            let [cycles, _]: [u16; 2] = zerocopy::transmute!(if is_last { interval } else { 0 });
+            let branch_type = if is_last { BranchType::Return } else { BranchType::NotReported };
+            let record = BranchRecord {
                 time,
                 from,
                 process,
                 thread,
                 processor,
                 event: source,
+                cycles,
                 prediction,
+                branch_type,
                 kind,
                 mode,
                 to,
-            })
+            };
+            if is_last { Record::LastBranch(record) } else { Record::Branch(record) }
         }
         RecordKind::Lost => Record::Lost(LostRecord::new(time, processor, source, first)),
         RecordKind::Throttled => Record::Stop(StopRecord::new(StopKind::Throttled, time, processor)),
@@ -102,11 +113,10 @@ const PAUSES: [RecordKind; 3] = [RecordKind::Resumed, RecordKind::Slept, RecordK
 #[test]
 fn every_kind_has_the_bytes_that_it_had_before_kinds_had_types() {
     let words = [0x1112_1314_1516_1718_u64, 0x2122_2324_2526_2728, 0x8182_8384_8586_8788];
-    let numbers = [0x3132_3334, 0x4142_4344, 0x5152_5354, 0x6162_6364, 0x7172_7375];
+    let numbers = [0x3132_3334, 0x4142_4344, 0x5152_5354, 0x6162_6366, 0x7172_7375];
     for kind in RecordKind::ALL {
-        let is_sample = kind.is_sample() || kind == RecordKind::OffCpu;
+        let is_sample = kind.is_sample() || [RecordKind::OffCpu, RecordKind::LastBranch].contains(&kind);
         let mut bytes = Vec::new();
-        let branch = kind == RecordKind::Branch;
         let has_value = is_sample || kind == RecordKind::Lost || PAUSES.contains(&kind);
         bytes.extend(words[0].to_le_bytes());
         bytes.extend(if has_value { words[1] } else { 0 }.to_le_bytes());
@@ -114,7 +124,13 @@ fn every_kind_has_the_bytes_that_it_had_before_kinds_had_types() {
         bytes.extend(if is_sample { numbers[1] } else { 0_u32 }.to_le_bytes());
         bytes.extend(numbers[2].to_le_bytes());
         bytes.extend(if is_sample || kind == RecordKind::Lost { numbers[3] } else { ALL_EVENTS }.to_le_bytes());
-        bytes.extend(if branch || !is_sample { 0 } else { numbers[4] }.to_le_bytes());
+        let number = match kind {
+            RecordKind::LastBranch => 0x0600_7375, // cycles, and the type
+            RecordKind::Branch => 0,
+            _ if is_sample => numbers[4],
+            _ => 0,
+        };
+        bytes.extend(number.to_le_bytes());
         bytes.extend((kind as u16).to_le_bytes());
         bytes.extend(if is_sample { 2_u16 } else { 0 }.to_le_bytes());
         bytes.extend(if is_sample { words[2] } else { 0 }.to_le_bytes());
@@ -127,7 +143,7 @@ fn numbers_and_kinds_are_one_to_one() {
     for (number, kind) in (0_u16..).zip(RecordKind::ALL) {
         assert_eq!((kind as u16, RecordKind::from_number(number)), (number, Some(kind)));
     }
-    assert_eq!(RecordKind::from_number(12), None);
+    assert_eq!(RecordKind::from_number(13), None);
 }
 
 /// Bytes that a kind does not allow: unknown modes, predictions and bits in unused bytes.
@@ -138,7 +154,7 @@ fn a_byte_that_a_kind_does_not_allow_is_an_error() {
         let is_free = |offset: usize| match kind {
             RecordKind::Sample | RecordKind::Precise | RecordKind::PreciseNext => !(38..40).contains(&offset),
             RecordKind::OffCpu => offset != 38, // the state
-            RecordKind::Branch => !(32..36).contains(&offset) && !(38..40).contains(&offset),
+            RecordKind::Branch | RecordKind::LastBranch => !(34..36).contains(&offset) && !(38..40).contains(&offset),
             kind if kind == RecordKind::Lost || PAUSES.contains(&kind) => offset < 16 || (24..32).contains(&offset),
             _ => offset < 8 || (24..32).contains(&offset),
         };
@@ -160,8 +176,8 @@ fn errors_say_what_is_wrong() {
     let mut record = SampleRecord::from(LostRecord::new(1, 2, 3, 4));
     record.as_mut_bytes()[47] = 1;
     assert_eq!(record.parse().unwrap_err().to_string(), "a field of a record of kind Lost has an invalid value");
-    record.as_mut_bytes()[KIND] = 12;
-    assert_eq!(record.parse().unwrap_err().to_string(), "record kind 12 is unknown");
+    record.as_mut_bytes()[KIND] = 13;
+    assert_eq!(record.parse().unwrap_err().to_string(), "record kind 13 is unknown");
 }
 
 /// Checks the fields that all kinds have, and those that all samples have, against the numbers of [`of_kind`].
@@ -169,7 +185,7 @@ fn check_views(kind: RecordKind, record: &Record, words: [u64; 3], numbers: [u32
     let [process, thread, processor, source, interval] = numbers;
     prop_assert_eq!((record.kind(), record.time(), record.processor()), (kind, words[0], processor));
     let is_sample = kind.is_sample() || kind == RecordKind::OffCpu;
-    let has_source = is_sample || kind == RecordKind::Lost;
+    let has_source = is_sample || [RecordKind::Lost, RecordKind::LastBranch].contains(&kind);
     prop_assert_eq!(record.event(), if has_source { source } else { ALL_EVENTS });
     prop_assert_eq!(record.sample().is_some(), is_sample);
     if let Some(sample) = record.sample() {
@@ -203,7 +219,7 @@ proptest! {
     /// Bytes 32 to 39 have few valid values, so that half of the blocks have a kind.
     #[test]
     fn arbitrary_bytes_are_a_record_that_gives_the_same_bytes_or_an_error(
-        words in any::<[u64; 6]>(), kind in prop_oneof![any::<u16>(), 0_u16..12], mode in 0_u16..4, is_sparse in any::<bool>()
+        words in any::<[u64; 6]>(), kind in prop_oneof![any::<u16>(), 0_u16..13], mode in 0_u16..4, is_sparse in any::<bool>()
     ) {
         let mut bytes = words.as_bytes().to_vec();
         bytes[36..38].copy_from_slice(&kind.to_le_bytes());

@@ -206,7 +206,8 @@ impl SampleColumns {
         differences.check(head)?;
         // Counters without PEBS leave the field zero.
         if !block.last.is_zero() {
-            let branches: Vec<bool> = places.iter().map(|place| place.kind() == Some(RecordKind::Branch)).collect();
+            let is_branch = |place: &SampleRecord| place.kind().is_some_and(|kind| is_branch(kind as u16));
+            let branches: Vec<bool> = places.iter().map(is_branch).collect();
             let mut previous = PerProcessor::new(0_u64);
             for ((processor, place), last) in processor.iter().zip(&place).zip(&mut last) {
                 if !branches.get(*place as usize).copied().unwrap_or_default() {

@@ -49,5 +49,5 @@ impl SamplePlace {
 }
 
 pub const fn is_branch(kind: u16) -> bool {
-    kind == RecordKind::Branch as u16
+    kind == RecordKind::Branch as u16 || kind == RecordKind::LastBranch as u16
 }

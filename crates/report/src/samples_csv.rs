@@ -95,6 +95,7 @@ impl Lines<'_> {
                 (word, Details { number: sample.number.to_string(), ..none() })
             }
             Record::Branch(branch) => ("branch", Details { target: format!("{:#018x}", branch.to), ..none() }),
+            Record::LastBranch(branch) => ("last_branch", Details { target: format!("{:#018x}", branch.to), ..none() }),
             Record::OffCpu(record) => {
                 let waker = if record.waker == 0 { String::new() } else { record.waker.to_string() };
                 let (duration, reason) = (record.duration.to_string(), why_off_cpu(record));

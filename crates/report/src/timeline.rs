@@ -87,7 +87,12 @@ pub fn timeline(
         let pebs_sequence = match record {
             Record::Sample(sample) => extend(sample.pebs_sequence, samples.last().map_or(0, |last| last.pebs_sequence)),
             Record::Precise(sample) => sample.number,
-            Record::Branch(_) | Record::Lost(_) | Record::Stop(_) | Record::Pause(_) | Record::OffCpu(_) => {
+            Record::Branch(_)
+            | Record::LastBranch(_)
+            | Record::Lost(_)
+            | Record::Stop(_)
+            | Record::Pause(_)
+            | Record::OffCpu(_) => {
                 return Ok(());
             }
         };

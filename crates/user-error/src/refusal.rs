@@ -3,6 +3,7 @@
 use halprof::Refusal;
 use halprof::text::argument::argument;
 use pmu::debug_store::MissingFeature;
+use pmu::last_branches::MissingFeature as MissingLastBranches;
 use protocol::ErrorCode;
 
 /// What needs no precise records.
@@ -49,6 +50,14 @@ fn with_options(refusal: &Refusal) -> Option<String> {
             Some(MissingFeature::OldMicrocode) => return None,
             _ => return on_processors(),
         },
+        ErrorCode::NoLastBranches => match MissingLastBranches::from_number(refusal.header.detail[0]) {
+            Some(MissingLastBranches::NoFreeze) => "-j any,u   (branches of user mode)",
+            Some(MissingLastBranches::NoKinds) => "-b   (branches of every kind)",
+            Some(MissingLastBranches::NotDelivered) => return None,
+            _ => "the same without -b, or -g for call stacks",
+        }
+        .to_owned(),
+        ErrorCode::LastBranchesInUse => format!("{};\n  or --force, if firmware left them on", refusal.remedy()?),
         ErrorCode::Shadowed => format!(
             "{WITHOUT_P}; or a processor\n  \
              that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"

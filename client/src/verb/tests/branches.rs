@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use protocol::{
-    BRANCHES, BranchKind, BranchRecord, Event, EventRequest, Mode, PauseKind, PauseRecord, Prediction, SampleRecord,
-    StartHeader, StopKind, StopRecord, UNKNOWN,
+    BRANCHES, BranchKind, BranchRecord, BranchType, Event, EventRequest, Mode, PauseKind, PauseRecord, Prediction,
+    SampleRecord, StartHeader, StopKind, StopRecord, UNKNOWN,
 };
 use recording::{Block, Reader};
 
@@ -18,7 +18,21 @@ const NT: u64 = 0xFFFF_F800_0000_0000;
 fn branch(from: u64, to: u64, prediction: Prediction) -> SampleRecord {
     let (time, process, thread, processor, event) = (1, UNKNOWN, UNKNOWN, 0, 0);
     let (kind, mode) = (BranchKind::Branch, if from < NT { Mode::User } else { Mode::Kernel });
-    BranchRecord { time, from, process, thread, processor, event, prediction, kind, mode, to }.into()
+    BranchRecord {
+        time,
+        from,
+        process,
+        thread,
+        processor,
+        event,
+        cycles: 0,
+        prediction,
+        branch_type: BranchType::NotReported,
+        kind,
+        mode,
+        to,
+    }
+    .into()
 }
 
 /// Returns eight branches, five of them equal.

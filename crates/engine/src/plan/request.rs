@@ -114,7 +114,7 @@ fn check_sampling(request: &EventRequest) -> Result<(), Refusal> {
 
 /// Checks the parameters of the session against its events.
 pub(super) fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
-    let StartHeader { flags, ring, budget, batch, round, reserved: _, ref processors } = *header;
+    let StartHeader { flags, ring, budget, batch, round, last_branches: _, ref processors } = *header;
     let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
     let most_batch = if events.iter().any(|event| event.modes & modes::PRECISE != 0) { MAX_BATCH } else { 0 };
     if batch > most_batch {

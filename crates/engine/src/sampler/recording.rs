@@ -2,7 +2,7 @@
 
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
-use protocol::{BranchKind, BranchRecord, Mode, PreciseKind, PreciseSample, Prediction, UNKNOWN};
+use protocol::{BranchKind, BranchRecord, BranchType, Mode, PreciseKind, PreciseSample, Prediction, UNKNOWN};
 
 use super::ds_buffers::{DsBuffers, FetchedRecord};
 use super::per_cpu::PerCpuSampling;
@@ -313,7 +313,9 @@ impl DrainContext<'_> {
                 thread: UNKNOWN,
                 processor: self.processor.number(),
                 event: BRANCH_STATS.into(),
+                cycles: 0,
                 prediction: if branch.flags.predicted() { Prediction::Predicted } else { Prediction::NotReported },
+                branch_type: BranchType::NotReported,
                 kind: BranchKind::Branch,
                 mode: mode_of(branch.from),
                 to: branch.to,

@@ -35,11 +35,33 @@ numbers! {
     }
 
     /// Whether the processor reports that it predicted a branch.
-    Prediction: u32 {
+    Prediction: u8 {
         /// It does not; many processors never do.
         NotReported = 0,
         /// It predicted the branch.
         Predicted = 1,
+        /// It did not.
+        Mispredicted = 2,
+    }
+
+    /// Type of a branch, as far as the processor reports it. The numbers are one more than those of IA32_LBR_x_INFO.
+    BranchType: u8 {
+        /// It does not.
+        NotReported = 0,
+        /// A conditional branch.
+        Conditional = 1,
+        /// A near indirect jump.
+        IndirectJump = 2,
+        /// A near relative jump.
+        DirectJump = 3,
+        /// A near indirect call.
+        IndirectCall = 4,
+        /// A near relative call.
+        DirectCall = 5,
+        /// A near return.
+        Return = 6,
+        /// Another one: a far branch, an interrupt or an exception.
+        Other = 7,
     }
 
     /// Kind of a [`CounterSample`].
@@ -58,8 +80,10 @@ numbers! {
 
     /// Kind of a [`BranchRecord`].
     BranchKind: u16 {
-        /// The only one.
+        /// The Branch Trace Store has recorded it.
         Branch = RecordKind::Branch as u16,
+        /// It is one of the last branches before a sample.
+        LastBranch = RecordKind::LastBranch as u16,
     }
 
     /// Kind of a [`LostRecord`].
@@ -187,7 +211,7 @@ layout! {
         number: u64,
     }
 
-    /// A branch, from the Branch Trace Store.
+    /// A branch. A last branch has the time, the process, the thread, the processor and the event of its sample.
     BranchRecord {
         /// Time at which the record was fetched, in units of the clock.
         time: u64,
@@ -201,8 +225,12 @@ layout! {
         processor: u32,
         /// Index of the event in the request that started the session.
         event: u32,
+        /// Core clock cycles since the branch before it, at most 65,535; 0 if the processor does not report them.
+        cycles: u16,
         /// Whether the processor predicted it.
         prediction: Prediction,
+        /// Its type.
+        branch_type: BranchType,
         /// Kind.
         kind: BranchKind,
         /// Mode, by the half of the address space in which `from` is.

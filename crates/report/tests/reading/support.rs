@@ -6,8 +6,8 @@ mod synthetic;
 use std::io::Cursor;
 
 use protocol::{
-    BranchKind, BranchRecord, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample,
-    Prediction, SampleRecord, StopKind, StopRecord, modes,
+    BranchKind, BranchRecord, BranchType, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind,
+    PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, modes,
 };
 use recording::{
     Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, RecordedSession, StackTree, Summary, Writer,
@@ -80,7 +80,20 @@ pub fn precise(kind: PreciseKind, number: u64, sample: CounterSample) -> Precise
 pub fn branch(process: u32, from: u64, to: u64, prediction: Prediction) -> BranchRecord {
     let CounterSample { time, thread, processor, event: source, mode, .. } = sample(BRANCHES, process, from, 0);
     let kind = BranchKind::Branch;
-    BranchRecord { time, from, process, thread, processor, event: source, prediction, kind, mode, to }
+    BranchRecord {
+        time,
+        from,
+        process,
+        thread,
+        processor,
+        event: source,
+        cycles: 0,
+        prediction,
+        branch_type: BranchType::NotReported,
+        kind,
+        mode,
+        to,
+    }
 }
 
 fn mode_of(ip: u64) -> Mode {

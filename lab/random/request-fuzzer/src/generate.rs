@@ -249,7 +249,7 @@ impl Generator<'_, '_> {
             2 => header.budget = self.number(2_000),
             3 => header.batch = self.number(2_000),
             5 => header.round = self.number(u64::from(u32::MAX)),
-            6 => header.reserved = self.number(1),
+            6..=12 => header.last_branches = self.number(0x400),
             // Rings of all sessions together are bounded.
             4 if sampled => header.ring = 1 << (12 + self.choices.up_to(3)),
             _ => {}
