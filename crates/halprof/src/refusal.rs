@@ -232,7 +232,12 @@ impl Refusal {
                 | ErrorCode::NotPrecise
                 | ErrorCode::NoLastBranches,
             ) => ErrorKind::UnsupportedSource,
-            Some(ErrorCode::CountersTaken | ErrorCode::ForeignUse) => ErrorKind::CountersTaken,
+            Some(
+                ErrorCode::CountersTaken
+                | ErrorCode::ForeignUse
+                | ErrorCode::LastBranchesInUse
+                | ErrorCode::LastBranchesTaken,
+            ) => ErrorKind::CountersTaken,
             Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
                 ErrorKind::DebugStoreTaken
             }
@@ -264,7 +269,6 @@ impl Refusal {
                 | ErrorCode::BadCondition,
             ) => ErrorKind::InvalidInput,
             Some(ErrorCode::HandlerRefused) => ErrorKind::InterruptTaken,
-            Some(ErrorCode::LastBranchesInUse | ErrorCode::LastBranchesTaken) => ErrorKind::CountersTaken,
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 core_type::kind(cause, &self.header)
             }

@@ -179,8 +179,8 @@ layout! {
     /// Events that live elsewhere than on general counters fit once the driver has them. One that fixed counter 0 alone
     /// records has its bit in `counters`, which number fixed counters behind general ones. The operations of IBS become
     /// one more kind of raw event (three bits say the kind, of which three values are used), with the filter of the
-    /// operation as `extra`. OMR is selected by unit mask and value, as off-core responses are. Last branches are of the
-    /// session: [`StartHeader::last_branches`].
+    /// operation as `extra`. OMR is selected by unit mask and value, as off-core responses are. Last branches belong to
+    /// the session: [`StartHeader::last_branches`].
     #[derive(PartialOrd, Ord, Hash)]
     24 Event {
         /// KPROFILE_SOURCE of the HAL, [`BRANCHES`](crate::BRANCHES), or a raw event: the bits of

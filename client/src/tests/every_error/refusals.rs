@@ -54,7 +54,7 @@ fn holder(session: u64, source: u64, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 88] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 96] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -550,7 +550,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 88] {
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 18) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 19) does not know: NTSTATUS 0xC0000225",
         ),
         (
             51,
@@ -567,6 +567,54 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 88] {
             "error: the condition of BranchInstructions cannot be decided\n  \
              because: the interrupt needs both counts of the ratio, and CPU 1 lacks one\n  \
              try: a ratio of other events, and samples without :p",
+        ),
+        (
+            52,
+            [0x0, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not record these last branches\n  because: it has no last branch records that halprof knows, or a hypervisor\n  hides them\n  try: the same without -b, or -g for call stacks",
+        ),
+        (
+            52,
+            [0x1, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not record these last branches\n  because: Branch Sampling of Zen 3 holds interrupts back while the processor\n  waits; Windows gives a driver no place to switch it off before\n  try: the same without -b, or -g for call stacks",
+        ),
+        (
+            52,
+            [0x2, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not record these last branches\n  because: they record nothing of a loop that was run: a hypervisor keeps their\n  values only\n  try: on the host: Set-VMProcessor NAME -Perfmon @(\"pmu\", \"lbr\")   (Hyper-V)",
+        ),
+        (
+            52,
+            [0x3, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not record these last branches\n  because: an interrupt does not stop the records, so that branches of kernel mode\n  would be those of the interrupt handler\n  try: -j any,u   (branches of user mode)",
+        ),
+        (
+            52,
+            [0x4, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not record these last branches\n  because: it cannot choose branches by their kind\n  try: -b   (branches of every kind)",
+        ),
+        (
+            52,
+            [0x5, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not record these last branches\n  because: its records have no call-stack mode\n  try: the same without -b, or -g for call stacks",
+        ),
+        (
+            53,
+            [0x1d9, 1],
+            Exit::CountersTaken,
+            "error: the last branch records of CPU 1 are in use by another program\n  because: register 0x1d9 is 0x1\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, if firmware left them on",
+        ),
+        (
+            54,
+            [0x3, 0],
+            Exit::CountersTaken,
+            "error: session 3 has the last branch records; only one session at a time can have them\n  try: .\\client status   (shows the sessions)",
         ),
     ]
 }
