@@ -18,6 +18,8 @@ pub struct Waiting {
     pub arrived: Duration,
     /// What is known of its stack.
     pub state: SampleState,
+    /// Its last branches.
+    pub branches: Vec<SampleRecord>,
 }
 
 /// What is known of the stack of a sample.
@@ -66,9 +68,18 @@ pub struct Queue {
     awaiting_events: BTreeSet<(EventKey, u64)>,
     awaiting_users: BTreeSet<(u64, u64)>,
     frames: usize,
+    branches: usize,
 }
 
 impl Queue {
+    /// Adds a last branch to the last sample, if there is one. What is behind it in its ring is behind it here too.
+    pub fn add_branch(&mut self, branch: SampleRecord) -> bool {
+        let Some(last) = self.waiting.back_mut() else { return false };
+        last.branches.push(branch);
+        self.branches += 1;
+        true
+    }
+
     /// Adds a sample at the end.
     pub fn push(&mut self, waiting: Waiting) {
         let number = self.first + self.waiting.len() as u64;
@@ -86,6 +97,7 @@ impl Queue {
         let waiting = self.waiting.pop_front()?;
         self.unindex(self.first, &waiting.state);
         self.first += 1;
+        self.branches -= waiting.branches.len();
         Some(waiting)
     }
 
@@ -127,6 +139,11 @@ impl Queue {
     /// Returns the number of their frames.
     pub const fn frames(&self) -> usize {
         self.frames
+    }
+
+    /// Returns the number of their last branches.
+    pub const fn branches(&self) -> usize {
+        self.branches
     }
 
     fn place(&self, number: u64) -> Option<usize> {

@@ -30,6 +30,7 @@ fn run(joiner: &mut Joiner, arrivals: &[Arrival]) -> (Joined, Held) {
         returned.extend(joiner.take(now));
         let held = joiner.held();
         most.samples = most.samples.max(held.samples);
+        most.branches = most.branches.max(held.branches);
         most.events = most.events.max(held.events);
         most.parts = most.parts.max(held.parts);
         for (most, held) in most.frames.iter_mut().zip(held.frames) {
@@ -49,10 +50,20 @@ fn by_cpu(records: impl IntoIterator<Item = SampleRecord>) -> BTreeMap<u32, Vec<
     by_cpu
 }
 
-/// Every record is returned once, and those of each CPU are in the order of the rings.
+/// Every record is returned once, those of each CPU are in the order of the rings, and last branches are directly
+/// behind their sample.
 fn check_order(world: &World, joined: &Joined) -> Result<(), TestCaseError> {
     let put = by_cpu(world.arrivals.iter().filter_map(Arrival::records).flatten().copied());
     prop_assert_eq!(by_cpu(joined.iter().map(|(record, _)| *record)), put);
+    let mut sample = None;
+    for record in joined.iter().filter_map(|(record, _)| record.parse().ok()) {
+        match record {
+            Record::LastBranch(branch) => {
+                prop_assert_eq!(Some((branch.processor, branch.event, branch.time)), sample);
+            }
+            _ => sample = Some((record.processor(), record.event(), record.time())),
+        }
+    }
     Ok(())
 }
 
@@ -125,6 +136,7 @@ proptest! {
         mut interrupts in prop::collection::vec(interrupts(true), 1..150),
         graph in graphs(),
         samples in 1_usize..20,
+        branches in 1_usize..100,
         entries in 1_usize..20,
         frames in 1_usize..600,
     ) {
@@ -135,7 +147,7 @@ proptest! {
         let truth = interrupts.iter().map(Interrupt::without_losses).collect::<Vec<_>>();
         let truth = World::new(&truth, graph, 1).truth;
         let world = World::new(&interrupts, graph, 1);
-        let limits = Limits { samples, events: entries, parts: entries, frames, ..Limits::default() };
+        let limits = Limits { samples, branches, events: entries, parts: entries, frames, ..Limits::default() };
         let (joined, most) = run(&mut Joiner::new(graph, limits, EVENTS.to_vec(), CLOCK), &world.arrivals);
         check_order(&world, &joined)?;
         for (record, stack) in &joined {
@@ -144,7 +156,8 @@ proptest! {
                 prop_assert!(is_part(stack, truth), "{:?}: {:?} is not {:?}", sample, stack, truth);
             }
         }
-        prop_assert!(most.samples <= samples && most.events <= entries && most.parts <= entries, "{:?}", most);
+        prop_assert!(most.samples <= samples && most.branches <= branches, "{:?}", most);
+        prop_assert!(most.events <= entries && most.parts <= entries, "{:?}", most);
         prop_assert!(most.frames.iter().all(|held| *held <= frames), "{:?}", most);
     }
 }

@@ -5,7 +5,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use protocol::{CounterKind, CounterSample, Event, LostRecord, Mode, PreciseKind, PreciseSample, SampleRecord, trace};
+use protocol::{
+    BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, Event, LostRecord, Mode, PreciseKind,
+    PreciseSample, Prediction, SampleRecord, trace,
+};
 use recording::{CallStack, MissingStack, SampleStack, StackEnd};
 use stacks::{CallGraph, MAX_FRAMES, SampleEvent, StackItem, UserPart};
 
@@ -58,6 +61,8 @@ pub struct Interrupt {
     has_others: bool,
     /// Milliseconds for which the rings were not read.
     stall: u64,
+    /// Number of last branches of each sample.
+    branches: u64,
 }
 
 fn depth() -> impl Strategy<Value = u64> {
@@ -70,12 +75,13 @@ pub fn interrupts(can_lose: bool) -> impl Strategy<Value = Interrupt> {
     let rarely = || prop::bool::weighted(0.15);
     let code = (0_u32..2, 0_u64..80, 0_u32..5, any::<bool>(), any::<[bool; 2]>(), depth(), depth());
     let fate = (rarely(), rarely(), rarely(), any::<bool>(), 1_u64..6, any::<bool>(), rarely(), rarely());
-    let transfer =
-        ([0_u64..1_000, 0..1_000, 0..1_000, 0..1_000], lost(), lost(), prop_oneof![3 => Just(0_u64), 1 => 0_u64..800]);
+    let stall = prop_oneof![3 => Just(0_u64), 1 => 0_u64..800];
+    let branches = prop_oneof![3 => Just(0_u64), 1 => 1_u64..=32];
+    let transfer = ([0_u64..1_000, 0..1_000, 0..1_000, 0..1_000], lost(), lost(), stall, branches);
     (code, fate, transfer).prop_map(|(code, fate, transfer)| {
         let (cpu, gap, task, is_kernel, sources, kernel_frames, user_frames) = code;
         let (is_raised, is_delayed, is_untraced, is_combined, match_id, is_repeated, has_strangers, has_others) = fate;
-        let (delays, loses_event, loses_user, stall) = transfer;
+        let (delays, loses_event, loses_user, stall, branches) = transfer;
         let sources = if sources == [false; 2] { [true, false] } else { sources };
         Interrupt {
             cpu,
@@ -97,6 +103,7 @@ pub fn interrupts(can_lose: bool) -> impl Strategy<Value = Interrupt> {
             has_strangers,
             has_others,
             stall,
+            branches,
         }
     })
 }
@@ -258,6 +265,7 @@ impl Simulation<'_> {
                     cookie,
                 };
                 records.push(record.into());
+                records.extend((0..interrupt.branches).map(|number| branch(&record, number)));
                 if interrupt.is_untraced {
                     let untraced = SampleStack::Missing(MissingStack::Untraced);
                     self.world.truth.insert((cpu, source, time), untraced);
@@ -454,6 +462,26 @@ impl Known<'_> {
             (CallGraph::User, None) => stack(combined, *is_cut),
         }
     }
+}
+
+/// Returns a last branch of a sample; the branches of a sample differ.
+fn branch(sample: &CounterSample, number: u64) -> SampleRecord {
+    let CounterSample { time, ip, process, thread, processor, event, mode, .. } = *sample;
+    BranchRecord {
+        time,
+        from: ip - number,
+        process,
+        thread,
+        processor,
+        event,
+        cycles: 0,
+        prediction: Prediction::Predicted,
+        branch_type: BranchType::NotReported,
+        kind: BranchKind::LastBranch,
+        mode,
+        to: ip,
+    }
+    .into()
 }
 
 fn precise(processor: u32, time: u64) -> SampleRecord {
