@@ -15,6 +15,7 @@ mod events;
 mod export;
 #[cfg(test)]
 mod generated;
+mod last_branches;
 #[cfg(test)]
 mod malformed_events;
 mod perf;

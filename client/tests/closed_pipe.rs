@@ -32,6 +32,7 @@ pub fn record(path: &Path) {
         core_types: Vec::new(),
         events: vec![event],
         condition: None,
+        last_branches: 0,
         tasks: recording::RecordedTasks::default(),
         part: 0,
     };

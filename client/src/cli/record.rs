@@ -11,6 +11,7 @@ use recording::Limits;
 use stacks::CallGraph;
 
 use super::common::BackendArgs;
+use super::last_branches::LastBranchArgs;
 use super::session::SessionArgs;
 use super::tasks::TaskArgs;
 use crate::cli::duration;
@@ -96,6 +97,14 @@ CALL STACKS
   --etl writes the call stacks to a file for Windows Performance Analyzer, beside
   the processes, threads and images; FILE then has samples without call stacks.
 
+LAST BRANCHES
+  With -b, each sample of a counter has the last 8 to 32 taken branches before it
+  (LBR), with mispredictions and cycles where the processor reports them. -j any,u
+  records those of user mode only, -j any_call,any_ret calls and returns: any,
+  any_call, any_ret, ind_call, ind_jmp, call, cond, jmp, far; u, k. A context
+  switch does not remove branches: reports cut those of another process. Events
+  with :p and the source Time have none.
+
 OFF THE CPU
   With --off-cpu, each time in which a thread did not run is a sample of the event
   offcpu-time, in nanoseconds: where it ran on (-g), whether it waited or another
@@ -120,6 +129,7 @@ EXAMPLES
   .\\client record -e cycles@1M --when \"IPC<0.5\" -- app.exe
   .\\client record -g -- app.exe
   .\\client record -F 4k -C 0-3 -o app.rec -- app.exe
+  .\\client record -j any,u -- app.exe
   .\\client record -p app.exe,4711 -g
   .\\client record -p app.exe --off-cpu
   .\\client record -a --duration 10s
@@ -153,6 +163,8 @@ pub struct RecordArgs {
     /// Keep the samples of at least the last TIME, such as 60s
     #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]
     pub keep_last: Option<Duration>,
+    #[command(flatten)]
+    pub branches: LastBranchArgs,
     #[command(flatten)]
     pub stacks: StackArgs,
     #[command(flatten)]

@@ -8,6 +8,7 @@ use halprof::event::SampledEvent;
 use halprof::text::processors::ProcessorList;
 
 use super::common::{BackendArgs, Force};
+use super::last_branches::LastBranchArgs;
 use super::record::{RecordArgs, StackArgs, frequency};
 use super::session::{SessionArgs, ring};
 use super::tasks::TaskArgs;
@@ -96,6 +97,7 @@ impl TopArgs {
             output: PathBuf::new(),
             max_size: None,
             keep_last: None,
+            branches: LastBranchArgs::default(),
             stacks: StackArgs::default(),
             tasks: TaskArgs::default(),
             backend: BackendArgs::default(),

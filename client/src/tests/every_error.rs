@@ -95,6 +95,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             "error: 65 events are too many: a session takes at most 64",
         ),
         (EventError::NothingPrecise.into(), Exit::Usage, "  try: -e SOURCE:p"),
+        (EventError::NoBranches.into(), Exit::Usage, "  try: -e cycles, or another event of a counter without :p"),
         (
             UndecidedError::NoRatio(ConditionError::NoComparison).into(),
             Exit::Usage,

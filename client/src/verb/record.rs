@@ -47,6 +47,9 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<Outcome, Error> {
+    if args.branches.bits() != 0 {
+        connection.check_driver("samples with last branches")?;
+    }
     let system = context.system()?;
     let tasks = args.tasks.open_beside(args.session.all, context)?;
     let mut events = events(args, context, connection)?;
@@ -68,7 +71,8 @@ fn take(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Re
         };
         context.warn(&format!("[ recording {what} to {}; {end} it ]", args.output.display()))?;
     }
-    let header = StartHeader { batch: args.batch.unwrap_or_default(), ..args.session.header() };
+    let (batch, last_branches) = (args.batch.unwrap_or_default(), args.branches.bits());
+    let header = StartHeader { batch, last_branches, ..args.session.header() };
     let condition = args.when.as_ref().map(|condition| {
         let beside = add_condition(condition, &mut events, &header.processors, connection)?;
         Ok::<_, Error>((condition.text(), beside))
@@ -118,6 +122,9 @@ pub fn events(args: &RecordArgs, context: &mut Context, connection: &Driver) -> 
     }
     if args.stacks.graph().is_some() && events.iter().all(is_precise) {
         return Err(EventError::NothingInterrupts.into());
+    }
+    if args.branches.bits() != 0 && events.iter().all(|event| is_precise(event) || is_time(event)) {
+        return Err(EventError::NoBranches.into());
     }
     if args.batch.is_some() && !events.iter().any(is_precise) {
         return Err(EventError::NothingPrecise.into());

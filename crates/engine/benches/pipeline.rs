@@ -78,6 +78,7 @@ fn description() -> RecordedSession {
         command: Vec::new(),
         batch: 0,
         condition: None,
+        last_branches: 0,
         tasks: recording::RecordedTasks::default(),
         part: 0,
         core_types: Vec::new(),

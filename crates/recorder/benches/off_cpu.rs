@@ -71,6 +71,7 @@ fn record(events: &[Event]) -> usize {
         processors: (0..CPUS).collect(),
         batch: 0,
         condition: None,
+        last_branches: 0,
         tasks: RecordedTasks::default(),
         part: 0,
         core_types: Vec::new(),

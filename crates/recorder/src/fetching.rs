@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use halprof::SampleStream;
 use halprof::counting::SampledShare;
-use protocol::{SampleRecord, UNKNOWN};
+use protocol::{Record, SampleRecord, UNKNOWN};
 use recording::RecordedTasks;
 
 use super::batch::{Batch, Buffers};
@@ -163,13 +163,18 @@ impl Fetcher {
     }
 }
 
-/// Returns whether a record is no sample, or one of these tasks. Notes a sample in either case.
+/// Returns whether a record belongs to one of these tasks, or to none. Notes a sample in either case.
 fn is_kept(record: &SampleRecord, tasks: &RecordedTasks, family: Option<&Family>, shares: &mut Shares) -> bool {
-    let Some(sample) = record.parse().ok().and_then(|record| record.sample()) else { return true };
-    let is_kept = match family {
-        Some(family) => family.contains(sample.process),
-        None => tasks.select(sample.process, sample.thread),
+    let is_of_tasks = |process, thread| match family {
+        Some(family) => family.contains(process),
+        None => tasks.select(process, thread),
     };
+    let record = record.parse().ok();
+    if let Some(Record::LastBranch(branch)) = record {
+        return is_of_tasks(branch.process, branch.thread);
+    }
+    let Some(sample) = record.and_then(|record| record.sample()) else { return true };
+    let is_kept = is_of_tasks(sample.process, sample.thread);
     let share = shares.entry((sample.event, sample.processor)).or_default();
     if is_kept { &mut share.own } else { &mut share.others }.add(sample.events);
     is_kept

@@ -18,11 +18,21 @@ const UNKNOWN: u64 = 8_192;
 /// The rings of a session take a quarter of the memory for rings at most, so that other sessions find some.
 const MOST_BYTES: u64 = MAX_RING_BYTES / 4;
 
-/// Returns the capacity of the ring of each of `processors` processors in records, from the rate of the samples that is
-/// expected.
+/// Last branches of a sample at most: processors keep up to so many (SDM Vol. 3B, 18.4).
+const MOST_BRANCHES: u64 = 32;
+
+/// Returns how many records a sample has at most in a session with these bits of
+/// [`last_branches`](protocol::last_branches): itself, and its last branches.
 #[must_use]
-pub fn capacity(events: &[EventRequest], processors: u32) -> u32 {
-    let expected = expected(events);
+pub const fn records_per_sample(last_branches: u32) -> u64 {
+    if last_branches == 0 { 1 } else { 1 + MOST_BRANCHES }
+}
+
+/// Returns the capacity of the ring of each of `processors` processors in records, from the rate of the samples that is
+/// expected and from the number of records that each has.
+#[must_use]
+pub fn capacity(events: &[EventRequest], records_per_sample: u64, processors: u32) -> u32 {
+    let expected = expected(events).saturating_mul(records_per_sample);
     let (least, most) = BOUNDS;
     let affordable = MOST_BYTES / (size_of::<SampleRecord>() as u64 * u64::from(processors.max(1)));
     let records = expected.clamp(least, most).next_power_of_two().min(previous_power_of_two(affordable));
@@ -35,7 +45,7 @@ pub fn samples_per_second(events: &[EventRequest]) -> u64 {
     expected(events) / SECONDS
 }
 
-/// Returns how many records are expected of each processor in two seconds.
+/// Returns how many samples are expected of each processor in two seconds.
 fn expected(events: &[EventRequest]) -> u64 {
     let of_event = |event: &EventRequest| match (event.frequency, event.event.source == Source::TIME.0) {
         (0, true) => SECONDS * u64::from(TIME_UNITS) / u64::from(event.interval.max(1)),
@@ -51,7 +61,7 @@ const fn previous_power_of_two(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use protocol::Event;
+    use protocol::{Event, last_branches};
 
     use super::*;
 
@@ -74,14 +84,24 @@ mod tests {
             (vec![event(10_000, 65_536)], 2_048, 2_048),
             (vec![event(1_000, 65_536)], 0, 2_048),
         ] {
-            assert_eq!(capacity(&events, processors), records, "{events:?} on {processors}");
+            assert_eq!(capacity(&events, 1, processors), records, "{events:?} on {processors}");
+        }
+    }
+
+    #[test]
+    fn a_ring_has_room_for_the_last_branches_of_its_samples() {
+        assert_eq!([0, last_branches::USER | last_branches::ANY].map(records_per_sample), [1, 33]);
+        for (frequency, processors, records) in
+            [(10, 8, 1_024), (500, 8, 65_536), (10_000, 8, 65_536), (500, 512, 8_192)]
+        {
+            assert_eq!(capacity(&[event(frequency, 1)], 33, processors), records, "{frequency} on {processors}");
         }
     }
 
     #[test]
     fn four_sessions_with_rings_of_this_size_fit_on_every_machine() {
         for processors in 1..=2_048 {
-            let records = capacity(&[event(100_000, 1)], processors);
+            let records = capacity(&[event(100_000, 1)], 33, processors);
             assert!(RING.contains(&records) && records.is_power_of_two());
             let bytes = u64::from(records) * size_of::<SampleRecord>() as u64 * u64::from(processors);
             assert!(4 * bytes <= MAX_RING_BYTES, "{processors}");

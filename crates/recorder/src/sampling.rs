@@ -197,8 +197,8 @@ impl Outcome {
 
 /// Parameters of a session that samples.
 pub struct SamplingPlan<'a> {
-    /// Flags, processors, budget and precise records per interrupt; the capacity of each ring in records, or 0 for one
-    /// that fits the expected rate.
+    /// Flags, processors, budget, precise records per interrupt and last branches; the capacity of each ring in
+    /// records, or 0 for one that fits the expected rate.
     pub header: StartHeader,
     /// Events to sample.
     pub events: &'a [EventRequest],
@@ -257,7 +257,10 @@ pub fn start(plan: &SamplingPlan, connection: &Driver) -> Result<StartedSampling
     let info = connection.info()?;
     let processors = processors(&plan.header, &info);
     let ring = match plan.header.ring {
-        0 => ring::capacity(plan.events, u32::try_from(processors.len()).unwrap_or(u32::MAX)),
+        0 => {
+            let records = ring::records_per_sample(plan.header.last_branches);
+            ring::capacity(plan.events, records, u32::try_from(processors.len()).unwrap_or(u32::MAX))
+        }
         chosen => chosen,
     };
     let beside = plan.condition.map(|(_, beside)| beside).unwrap_or_default();
@@ -524,6 +527,7 @@ fn session_block(
         batch: if events.iter().any(is_precise) { header.batch.max(1) } else { 0 },
         events: events.iter().map(event).collect(),
         condition: plan.condition.map(|(text, _)| text.to_owned()),
+        last_branches: header.last_branches,
         tasks: match plan.scope {
             Scope::Tasks(tasks) => tasks.recorded.clone(),
             // The command has no ID before it starts.

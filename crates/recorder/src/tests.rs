@@ -204,6 +204,7 @@ fn session() -> RecordedSession {
         command: Vec::new(),
         clock: CLOCK,
         condition: None,
+        last_branches: 0,
         tasks: RecordedTasks::default(),
         part: 0,
         processors: (0..RINGS).collect(),

@@ -26,6 +26,7 @@ fn session() -> RecordedSession {
         processors: Vec::new(),
         batch: 0,
         condition: None,
+        last_branches: 0,
         tasks: recording::RecordedTasks::default(),
         part: 0,
         core_types: Vec::new(),

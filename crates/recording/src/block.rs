@@ -80,6 +80,9 @@ pub struct RecordedSession {
     /// Of which windows there are samples, as the user wrote it: `IPC<0.5`. `None` if of all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::optional")]
     pub condition: Option<String>,
+    /// Which branches follow each sample of a counter, newest first: bits of [`protocol::last_branches`]; 0 for none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub last_branches: u32,
     /// The processes and threads of which there are samples; empty if of all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tasks: RecordedTasks,

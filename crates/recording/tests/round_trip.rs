@@ -23,7 +23,7 @@ fn any_sample() -> impl Strategy<Value = SampleRecord> {
         }
         SampleRecord::read_from_bytes(words.as_bytes()).unwrap()
     };
-    let similar = (0_u64..3, 0_u64..3, 0_u64..2, 0_u64..2, 0_u64..9, any::<u64>()).prop_map(
+    let similar = (0_u64..3, 0_u64..3, 0_u64..2, 0_u64..2, 0_u64..13, any::<u64>()).prop_map(
         move |(time, address, processor, interval, kind, last)| {
             record([
                 time,
@@ -31,7 +31,7 @@ fn any_sample() -> impl Strategy<Value = SampleRecord> {
                 8 << 32 | 4,
                 0x13 << 32 | processor,
                 kind << 32 | interval,
-                last >> (kind * 7),
+                last >> (kind * 5),
             ])
         },
     );
@@ -60,9 +60,9 @@ fn any_core_type() -> impl Strategy<Value = CoreTypeProcessors> {
 fn any_session() -> impl Strategy<Value = RecordedSession> {
     let texts = any::<(String, String, String, Option<String>, Option<String>)>();
     let events = (vec(any_core_type(), 0..3), vec(any_event(), 0..3), any_tasks());
-    (any::<(u64, u64, u32, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), events).prop_map(
+    (any::<(u64, u64, u32, u32, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), events).prop_map(
         |(
-            (created_unix_ms, clock, batch, part),
+            (created_unix_ms, clock, batch, part, last_branches),
             (client, driver, processor, computer, condition),
             command,
             processors,
@@ -82,6 +82,7 @@ fn any_session() -> impl Strategy<Value = RecordedSession> {
                 core_types,
                 events,
                 condition,
+                last_branches,
                 tasks,
                 part,
             }

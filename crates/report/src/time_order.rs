@@ -133,6 +133,7 @@ mod tests {
             core_types: Vec::new(),
             events: Vec::new(),
             condition: None,
+            last_branches: 0,
             tasks: recording::RecordedTasks::default(),
             part: 0,
         };

@@ -20,6 +20,9 @@ pub enum EventError {
         "no event has call stacks: the processor records :p events itself, without an interrupt to walk a stack at"
     )]
     NothingInterrupts,
+    /// `record -b` without an event whose samples have last branches.
+    #[error("no event has last branches: samples of :p events and of Time have none")]
+    NoBranches,
     /// An event with different counters.
     #[error("{name} is named twice, with different counters")]
     TwoNarrowings {
@@ -51,6 +54,7 @@ impl UserError for EventError {
             Self::NothingPrecise
             | Self::NoFrequency
             | Self::NothingInterrupts
+            | Self::NoBranches
             | Self::TwoNarrowings { .. }
             | Self::TwoLabels { .. }
             | Self::CommonInterval { .. } => Exit::Usage,
@@ -63,6 +67,7 @@ impl UserError for EventError {
             Self::NothingPrecise => "-e SOURCE:p",
             Self::NoFrequency => "-e SOURCE@INTERVAL, or -F with -e SOURCE",
             Self::NothingInterrupts => "-e SOURCE without :p, or .\\client branches   (which code calls which)",
+            Self::NoBranches => "-e cycles, or another event of a counter without :p",
             Self::TwoNarrowings { .. } => "one counters= with the bits of both, or two commands",
             Self::TwoLabels { .. } => "the event once, with one name=",
             Self::CommonInterval { plain, .. } => return Some(format!(".\\client interval {}", argument(plain))),

@@ -52,6 +52,7 @@ fn folder_with(dll: Module, modes: u32, samples: &[u64]) -> TempDir {
         core_types: Vec::new(),
         events: vec![event],
         condition: None,
+        last_branches: 0,
         tasks: recording::RecordedTasks::default(),
         part: 0,
     };

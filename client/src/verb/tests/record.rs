@@ -1,6 +1,7 @@
 //! Tests of `record`.
 
 mod file;
+mod last_branches;
 mod stacks;
 mod tasks;
 

@@ -45,6 +45,7 @@ pub(super) fn session() -> RecordedSession {
             event(11, "BranchMispredictions", modes::USER, 1009, 1000),
         ],
         condition: None,
+        last_branches: 0,
         tasks: recording::RecordedTasks::default(),
         part: 0,
     }

@@ -99,6 +99,7 @@ fn recording() -> Vec<u8> {
             event(11, "BranchMispredictions", 1, 1009, 1000),
         ],
         condition: None,
+        last_branches: 0,
         tasks: recording::RecordedTasks::default(),
         part: 0,
     };

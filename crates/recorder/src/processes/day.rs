@@ -113,6 +113,7 @@ impl Day {
             core_types: Vec::new(),
             events: Vec::new(),
             condition: None,
+            last_branches: 0,
             tasks: recording::RecordedTasks::default(),
             part: 0,
         };

@@ -39,6 +39,7 @@ pub fn session() -> RecordedSession {
             core_type: 0,
         }],
         condition: None,
+        last_branches: 0,
         tasks: recording::RecordedTasks::default(),
         part: 0,
     }

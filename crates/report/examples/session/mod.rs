@@ -21,6 +21,7 @@ pub fn session(processors: u32) -> RecordedSession {
         processors: (0..processors).collect(),
         batch: 0,
         condition: None,
+        last_branches: 0,
         tasks: recording::RecordedTasks::default(),
         part: 0,
         core_types: Vec::new(),
