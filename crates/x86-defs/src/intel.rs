@@ -5,6 +5,7 @@ pub mod auto_counter_reload;
 pub mod debug_control;
 pub mod debug_store;
 pub mod extra;
+pub mod last_branches;
 pub mod microcode;
 pub mod misc_enable;
 pub mod netburst;

@@ -68,6 +68,16 @@ pub struct Leaf80000008Ecx {
     _other: u16,
 }
 
+/// CPUID.80000008H:EBX (APM Vol. 3 E.4.7).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf80000008Ebx {
+    #[bits(31)]
+    _other: u32,
+    /// BRS: Branch Sampling.
+    pub brs: bool,
+}
+
 /// CPUID.80000022H:EAX (APM Vol. 3 E.4.24, "Extended Performance Monitoring and Debug").
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]

@@ -16,6 +16,11 @@ pub struct Leaf7Edx {
     _other: bool,
     /// Hybrid: leaf 1AH reports the type of each core.
     pub hybrid: bool,
+    #[bits(3)]
+    _other: u8,
+    /// ARCH_LBR: architectural last branch records.
+    pub arch_lbr: bool,
+    #[bits(12)]
     _other: u16,
 }
 

@@ -28,6 +28,10 @@ pub const NATIVE_MODEL: u32 = 0x1A;
 /// CPUID).
 pub const ARCHITECTURAL_PERFMON_EXTENDED: u32 = 0x23;
 
+/// Last branch records: [`Leaf1CEax`](super::Leaf1CEax), [`Leaf1CEbx`](super::Leaf1CEbx) (SDM Vol. 2A, CPUID, "Last
+/// Branch Records Information Leaf").
+pub const LAST_BRANCHES: u32 = 0x1C;
+
 /// Vendor string of the hypervisor in EBX, ECX, EDX (TLFS, "Hypervisor CPUID Leaf Range").
 pub const HYPERVISOR_VENDOR: u32 = 0x4000_0000;
 

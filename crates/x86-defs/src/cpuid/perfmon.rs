@@ -108,3 +108,31 @@ pub struct Leaf23Ebx {
     #[bits(30)]
     _other: u32,
 }
+
+/// CPUID.(1CH,0):EAX (SDM Vol. 2A, CPUID, "Last Branch Records Information Leaf").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf1CEax {
+    /// Supported depths: bit n stands for 8(n + 1) entries.
+    pub depths: u8,
+    #[bits(22)]
+    _reserved: u32,
+    /// The records may be cleared in deep sleep.
+    pub cleared_in_sleep: bool,
+    /// IP values are linear addresses; otherwise they are offsets, which are the same without segments.
+    pub linear: bool,
+}
+
+/// CPUID.(1CH,0):EBX (same section).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf1CEbx {
+    /// Branches can be chosen by mode.
+    pub privilege_filter: bool,
+    /// Branches can be chosen by kind.
+    pub branch_filter: bool,
+    /// Call-stack mode exists.
+    pub call_stack: bool,
+    #[bits(29)]
+    _reserved: u32,
+}
