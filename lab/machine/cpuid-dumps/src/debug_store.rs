@@ -30,7 +30,8 @@ pub(crate) fn has(leaves: &Dump) -> bool {
     vendor == INTEL && features >> 21 & 1 == 1
 }
 
-/// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE,
+/// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the formats of last branch records in bits 5:0
+/// and of PEBS in bits 11:8, PEBS_BASELINE,
 /// FREEZE_WHILE_SMM from Nehalem on, full-width writes from Ivy Bridge and Silvermont on (Linux commit 069e0c3c4058),
 /// and the metrics of P cores from Ice Lake on, except where they are hidden. All other bits are 0. The result is 0 if
 /// CPUID reports no such register (PDCM) or no Debug Store.
@@ -53,7 +54,8 @@ pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
         // Always clear on Meteor Lake (Linux, arch/x86/events/intel/core.c, `intel_pmu_broken_perf_cap`).
         (PERF_METRICS, format >= 4 && fixed_counter_3 && !matches!(model, 0xAA | 0xAC)),
     ];
-    format << 8 | flags.iter().filter(|(_, has)| *has).map(|(flag, _)| flag).sum::<u64>()
+    let last_branches = if has_architectural_last_branches(leaves) { 0x3F } else { last_branches_of_model(model) };
+    last_branches | format << 8 | flags.iter().filter(|(_, has)| *has).map(|(flag, _)| flag).sum::<u64>()
 }
 
 /// Returns the number of metrics of fixed counter 3: four on Ice Lake, Tiger Lake and Rocket Lake, eight on later
@@ -104,6 +106,32 @@ fn format_of_model(model: u32) -> u64 {
         // Lunar Lake, Arrow Lake
         0xBD | 0xC5 | 0xC6 => 6,
         // Core 2, Bonnell
+        _ => 0,
+    }
+}
+
+/// Returns whether CPUID has leaf 1CH of architectural last branch records.
+fn has_architectural_last_branches(leaves: &Dump) -> bool {
+    leaves.cpuid(0, 0)[0] >= 0x1C && leaves.cpuid(7, 0)[3] >> 19 & 1 == 1
+}
+
+/// Returns LBR_FMT for a model of family 6 (SDM Vol. 3B, "LBR Stack and 64-bit Mode" and the sections of the
+/// processors; Linux, arch/x86/events/intel/lbr.c). Those of Nehalem, Silvermont and Knights Landing hold addresses
+/// alone.
+fn last_branches_of_model(model: u32) -> u64 {
+    match model {
+        // Nehalem, Westmere, Silvermont, Airmont, Knights Landing
+        0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F | 0x37 | 0x4A | 0x4D | 0x4C | 0x5A | 0x57 | 0x85 => 1,
+        // Sandy Bridge, Ivy Bridge
+        0x2A | 0x2D | 0x3A | 0x3E => 3,
+        // Haswell, Broadwell
+        0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 => 4,
+        // Skylake to Rocket Lake
+        0x4E | 0x5E | 0x55 | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x66 | 0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7 => 5,
+        // Goldmont
+        0x5C | 0x5F => 6,
+        // Goldmont Plus, Tremont
+        0x7A | 0x86 | 0x96 | 0x9C => 7,
         _ => 0,
     }
 }

@@ -144,8 +144,8 @@ impl CpuIdentity {
         debug_store::hides_counters(self.cpuid())
     }
 
-    /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE, FREEZE_WHILE_SMM, full-width writes and
-    /// metrics. All other bits are 0.
+    /// Returns IA32_PERF_CAPABILITIES: the formats of last branch and PEBS records, PEBS_BASELINE, FREEZE_WHILE_SMM,
+    /// full-width writes and metrics. All other bits are 0.
     #[must_use]
     pub fn perf_capabilities(&self) -> u64 {
         debug_store::perf_capabilities(self.cpuid())

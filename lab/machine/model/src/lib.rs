@@ -20,6 +20,7 @@
 //! | what the counters count while the processor executes | `processor/execution.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
+//! | the last branches in registers | `last_branches/mod.rs`; `processor/branches.rs` for the branches that code takes |
 //! | when an interrupt is raised, merged, delivered | `processor/interrupts.rs`; `interrupt_mode.rs` for differences between processors |
 //! | when timers of Windows expire, which is not a matter of the PMU | `kernel_timer.rs` |
 //! | counters that count nothing or a share; a loop with known events | `movement.rs` |
@@ -58,6 +59,7 @@ mod fault;
 mod identity;
 mod interrupt_mode;
 mod kernel_timer;
+mod last_branches;
 mod ledger;
 mod loads;
 mod mode;
@@ -73,6 +75,7 @@ pub use debug_store::{Branch, Fragments, INSTRUCTION_LENGTH, Memory, Stored};
 pub use fault::{FaultingAccess, GeneralProtection, Quirk};
 pub use interrupt_mode::InterruptMode;
 pub use kernel_timer::{DEFAULT_RESOLUTION, FINEST_RESOLUTION, TimerMode, next_due};
+pub use last_branches::{BranchKind, TakenBranch};
 pub use ledger::{Ledger, LedgerEntry};
 pub use loads::Load;
 pub use mode::Mode;

@@ -1,5 +1,6 @@
 //! One logical processor: its PMU, its local APIC, and the interrupts between them.
 
+mod branches;
 mod execution;
 mod interrupts;
 
@@ -14,6 +15,7 @@ use crate::{
     fault::{FaultingAccess, GeneralProtection, Quirk},
     identity,
     interrupt_mode::InterruptMode,
+    last_branches::LastBranches,
     ledger::Ledger,
     movement::{Movement, Movements},
     pmu::{Pmu, Running, hides_counters},
@@ -62,6 +64,7 @@ pub struct Processor {
     countable: Countable,
     pmu: Box<dyn Pmu>,
     debug_store: DebugStore,
+    last_branches: LastBranches,
     extra: ExtraRegisters,
     reloads: Reloads,
     apic: Apic,
@@ -87,6 +90,7 @@ impl Processor {
         let pmu = identity::pmu(&cpuid, 0);
         Self {
             debug_store: DebugStore::new(&cpuid, 0, pmu.is_there()),
+            last_branches: LastBranches::new(&cpuid, 0),
             extra: ExtraRegisters::new(&cpuid, pmu.is_there()),
             reloads: Reloads::new(&cpuid),
             pmu,
@@ -114,6 +118,7 @@ impl Processor {
         self.perf_capabilities = value;
         self.pmu = identity::pmu(&self.cpuid, value);
         self.debug_store = DebugStore::new(&self.cpuid, value, self.pmu.is_there());
+        self.last_branches = LastBranches::new(&self.cpuid, value);
         self
     }
 
@@ -225,6 +230,7 @@ impl Processor {
     pub fn lose_power(&mut self) {
         self.pmu = identity::pmu(&self.cpuid, self.perf_capabilities);
         self.debug_store.lose_power();
+        self.last_branches.lose_power();
         self.extra.lose_power();
         self.reloads.lose_power();
         self.pending = false;
@@ -274,7 +280,10 @@ impl Processor {
             return Ok(0);
         }
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
-        let value = value.or_else(|| self.extra.rdmsr(msr)).or_else(|| self.reloads.rdmsr(msr));
+        let value = value
+            .or_else(|| self.last_branches.rdmsr(msr))
+            .or_else(|| self.extra.rdmsr(msr))
+            .or_else(|| self.reloads.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
         self.note(value.map_or(absent, Ok))
     }
@@ -314,6 +323,7 @@ impl Processor {
     fn store(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
         let written = written.or_else(|| self.pmu.wrmsr(msr, value)).or_else(|| self.extra.wrmsr(msr, value));
+        let written = written.or_else(|| self.last_branches.wrmsr(msr, value));
         written.or_else(|| self.reloads.wrmsr(msr, value))
     }
 

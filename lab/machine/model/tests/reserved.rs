@@ -336,7 +336,8 @@ const TABLE: &[(&str, &[Registers])] = &[
     (
         "lunar-lake-288v", // version 6: UMASK2 and EQ, 10 counters by leaf 23H; record format 6
         &[
-            each(0x186, 10, 0xFF14_0000_0000 | NEITHER),
+            each(0x186, 4, 0xFF1C_0000_0000 | NEITHER), // with EN_LBR_LOG
+            each(0x18A, 6, 0xFF14_0000_0000 | NEITHER),
             each(0xC1, 10, ANY),
             each(0x4C1, 10, WIDTH_48),
             each(0x309, 4, WIDTH_48),
@@ -362,7 +363,8 @@ const TABLE: &[(&str, &[Registers])] = &[
     (
         "panther-lake-355", // architectural PEBS: no adaptive records, no IA32_PEBS_ENABLE, status bit 54
         &[
-            each(0x186, 10, 0xFF10_0000_0000 | NEITHER),
+            each(0x186, 4, 0xFF18_0000_0000 | NEITHER), // with EN_LBR_LOG
+            each(0x18A, 6, 0xFF10_0000_0000 | NEITHER),
             each(0xC1, 10, ANY),
             each(0x4C1, 10, WIDTH_48),
             each(0x309, 4, WIDTH_48),

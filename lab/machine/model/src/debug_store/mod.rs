@@ -148,6 +148,16 @@ impl DebugStore {
         self.place = (ip, time);
     }
 
+    /// Returns the instruction pointer of the records that follow.
+    pub(crate) fn place(&self) -> u64 {
+        self.place.0
+    }
+
+    /// Ends the recording of last branches, as an interrupt does before version 4.
+    pub(crate) fn end_last_branches(&mut self) {
+        self.registers.end_last_branches();
+    }
+
     pub(crate) fn stored(&self) -> &Stored {
         &self.stored
     }

@@ -297,6 +297,11 @@ impl Registers {
         Freeze { counters: bit(self.debugctl, FREEZE_PERFMON), branches: bit(self.debugctl, FREEZE_LBRS) }
     }
 
+    /// Clears `LBR` of `IA32_DEBUGCTL`.
+    pub(super) fn end_last_branches(&mut self) {
+        self.debugctl &= !1;
+    }
+
     /// Returns whether counters stand still in System Management Mode.
     pub(super) fn freezes_in_smm(&self) -> bool {
         bit(self.debugctl, FREEZE_WHILE_SMM)

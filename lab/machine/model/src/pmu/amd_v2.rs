@@ -20,9 +20,14 @@ const GLOBAL_STATUS_SET: u32 = 0xC000_0303;
 /// Status bit 59, counters frozen: no counter counts while it is set. Exists with `LbrAndPmcFreeze`.
 const PMC_FREEZE: u32 = 59;
 
-/// `DebugCtl` (APM Vol. 2, 13.1.1.7). The model implements only the freezing of counters, and has the register only
-/// with `LbrAndPmcFreeze`.
+/// Status bit 58, last branch records frozen.
+const LBR_FREEZE: u32 = 58;
+
+/// `DebugCtl` (APM Vol. 2, 13.1.1.7). The model implements only the freezing, and has the register only with
+/// `LbrAndPmcFreeze`.
 const DEBUG_CTL: u32 = 0x1D9;
+/// `FREEZE_LBRS_ON_PMI`: an overflow that interrupts freezes the last branch records.
+const FREEZE_LBRS_ON_PMI: u32 = 11;
 /// `FREEZE_PERFMON_ON_PMI`: an overflow that interrupts freezes the counters.
 const FREEZE_PERFMON_ON_PMI: u32 = 12;
 
@@ -109,10 +114,10 @@ impl Pmu for AmdV2 {
         let overflows = self.core.count(id, events);
         if overflows > 0 {
             self.status |= status_bit(id);
-            let freezes = self.debug_control.is_some_and(|control| bit(control, FREEZE_PERFMON_ON_PMI));
-            if freezes && self.core.interrupts(id) {
-                self.status |= 1 << PMC_FREEZE;
-            }
+            let freezes = |by| self.debug_control.is_some_and(|control| bit(control, by)) && self.core.interrupts(id);
+            let frozen = [(FREEZE_PERFMON_ON_PMI, PMC_FREEZE), (FREEZE_LBRS_ON_PMI, LBR_FREEZE)];
+            let frozen = frozen.into_iter().filter(|(by, _)| freezes(*by)).fold(0, |all, (_, bit)| all | 1 << bit);
+            self.status |= frozen;
         }
         overflows
     }

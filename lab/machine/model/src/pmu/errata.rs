@@ -297,8 +297,8 @@ impl Pmu for Flawed {
         self.unit.count(id, events)
     }
 
-    fn freeze(&mut self, freeze: Freeze) {
-        self.unit.freeze(freeze);
+    fn freeze(&mut self, freeze: Freeze) -> bool {
+        self.unit.freeze(freeze)
     }
 
     /// Each thread has counters of its own, but the erratum connects them.

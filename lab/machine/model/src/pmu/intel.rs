@@ -366,12 +366,15 @@ impl Pmu for Intel {
 
     /// From version 4 on, software unfreezes by the status reset register ("streamlined freeze"). Before, the interrupt
     /// clears all enable bits of `GLOBAL_CTRL` ("legacy freeze"; SDM, "Freezing LBR and Performance Counters on PMI").
-    fn freeze(&mut self, Freeze { counters, branches }: Freeze) {
+    fn freeze(&mut self, Freeze { counters, branches }: Freeze) -> bool {
         if self.leaf.version >= 4 {
             self.status |= u64::from(branches) << LBR_FRZ | u64::from(counters) << CTR_FRZ;
-        } else if counters {
+            return false;
+        }
+        if counters {
             self.control = 0;
         }
+        branches
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {

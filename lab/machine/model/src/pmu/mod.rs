@@ -99,8 +99,11 @@ pub(crate) trait Pmu: Send {
     /// overflows.
     fn count(&mut self, id: CounterId, events: u64) -> u64;
 
-    /// Freezes what an interrupt freezes by `DEBUGCTL`: the counters, the last branch records.
-    fn freeze(&mut self, _: Freeze) {}
+    /// Freezes what an interrupt freezes by `DEBUGCTL`: the counters, the last branch records. Returns whether the
+    /// recording of those ends instead, which clears its bit in `DEBUGCTL`.
+    fn freeze(&mut self, _: Freeze) -> bool {
+        false
+    }
 
     /// Returns whether a write raised an interrupt since the last call.
     fn take_raised(&mut self) -> bool {

@@ -4,7 +4,7 @@ use super::Processor;
 use crate::{
     bits::ones,
     counter::CounterId,
-    debug_store::{Branch, Counted, Precise},
+    debug_store::{Counted, Precise},
     ledger::LedgerEntry,
     loads::{self, Load},
     mode::Mode,
@@ -18,6 +18,7 @@ impl Processor {
     pub fn run_loop(&mut self, iterations: u32) {
         let events = movement::events_of_loop(&*self.cpuid, iterations);
         self.run(Mode::Kernel, &events);
+        self.loop_branches(iterations);
     }
 
     /// Executes code in `mode`. For each counter that counts in that mode, `events` returns the number of occurrences
@@ -120,7 +121,10 @@ impl Processor {
             });
         }
         if freezes {
-            self.pmu.freeze(self.debug_store.freeze());
+            let freeze = self.debug_store.freeze();
+            if self.pmu.freeze(freeze) {
+                self.debug_store.end_last_branches();
+            }
         }
     }
 
@@ -171,13 +175,5 @@ impl Processor {
 
     pub(super) fn precise(&self, counter: &Running) -> Option<Precise> {
         self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id))
-    }
-
-    /// Takes a branch in `mode`. If the Branch Trace Store is on for that mode, writes a record to memory. A record
-    /// that reaches the threshold makes an interrupt pending if BTINT is set; no status bit reports it.
-    pub fn branch(&mut self, mode: Mode, branch: Branch) {
-        if self.debug_store.branch(mode, branch) {
-            self.raise();
-        }
     }
 }

@@ -62,6 +62,7 @@ impl Processor {
         let taken = self.interrupt_due();
         if taken {
             self.pending = false;
+            self.enter_interrupt();
             if self.pmu.masks_lvt_on_delivery() || self.masks_on_delivery {
                 self.apic.mask_lvt();
             }
