@@ -145,11 +145,13 @@ pub enum RegisterGroup {
     FrontEnd = 7,
     /// Fixed counter 3 and MSR_PERF_METRICS.
     Metrics = 8,
+    /// Those of last branches.
+    LastBranches = 9,
 }
 
 impl RegisterGroup {
     /// Number of groups.
-    pub(crate) const COUNT: usize = 9;
+    pub(crate) const COUNT: usize = 10;
 }
 
 /// The part of the first accesses that is due. Nothing is written before it is known that no other program uses the

@@ -41,6 +41,16 @@ impl<E> Hal<E> {
         disturbed
     }
 
+    /// Notes at the time `now` that a register is disturbed on which the samples of all active counters depend.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn disturb(&self, current: CurrentCpu<'_, impl Cpu>, disturbance: Disturbance, now: u64) {
+        if let Some(cpu_counters) = self.find(current.index()) {
+            cpu_counters.pmu.disturbances.note(cpu_counters.active.all, disturbance, now);
+        }
+    }
+
     /// Lets exactly the active counters of the current processor count, where one register controls them all.
     ///
     /// # IRQL

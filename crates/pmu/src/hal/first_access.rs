@@ -6,6 +6,7 @@ use crate::debug_store::{self, Modes, Numbering, Place};
 use crate::extra::{ExtraRegister, Selector};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu, Phase, RegisterGroup};
 use crate::interface::{Interface, ProfileInterface};
+use crate::last_branches::{self, Filter, FoundControls};
 use crate::lvt_pmi;
 use crate::state::{CounterSet, CounterState, PerCpuPmu};
 
@@ -66,6 +67,7 @@ impl<E> Hal<E> {
             RegisterGroup::LoadLatency => self.access_extra(processor, Selector::LoadLatency, &first),
             RegisterGroup::FrontEnd => self.access_extra(processor, Selector::FrontEnd, &first),
             RegisterGroup::Metrics => self.access_metrics(processor, &first),
+            RegisterGroup::LastBranches => last_branches::access_first(&first),
         };
         if let Some(pmu) = self.pmu(processor) {
             pmu.first_accesses.set(group, phase, result);
@@ -144,6 +146,18 @@ impl<E> Hal<E> {
                 debug_store::try_pebs(&first, numbering, counters, latency)
             }
         }
+    }
+
+    /// Tries on the current processor what records its last branches, and restores the registers. Returns what those
+    /// contain that others use too.
+    ///
+    /// # Errors
+    /// The fault, or the value that a register does not keep.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub fn try_last_branches(&self, filter: Filter, cpu: &impl GuardedCpu) -> Result<FoundControls, Fault> {
+        last_branches::try_filter(&FirstAccess::new(cpu, Phase::Write), filter)
     }
 
     /// Returns the counters of a processor that work as they are set up, as far as its first accesses have shown it.
