@@ -15,6 +15,7 @@
 //! | `areas` | the control areas of processors |
 //! | `registers` | the registers of a processor as they are |
 //! | `hardware_recording` | events that processors record themselves |
+//! | `last_branches` | last branches of the samples of a session |
 //! | `time` | times and durations, by their units |
 //! | `suspend_time` | how long the machine slept |
 //! | `sync` | core's atomics, or loom's |
@@ -41,6 +42,7 @@ mod event;
 mod first_failure;
 mod hardware_recording;
 mod identity;
+mod last_branches;
 pub mod machine_frame;
 mod perf_metrics;
 mod plan;

@@ -2,6 +2,7 @@
 
 mod auxiliary;
 mod conditions;
+mod recorded;
 mod request;
 mod served;
 mod tag;
@@ -13,7 +14,7 @@ use pmu::hal::ExtraTaken;
 use pmu::placement::Wanted;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, ProcessorIndex};
-use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
+use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
     ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, MAX_RING_BYTES, ROUND, StartHeader,
     event_flags, flags,
@@ -121,6 +122,8 @@ impl<M: Platform> Planner<'_, M> {
         if let Some(recording) = &mut recording {
             self.check_traces(recording, &planned, &processors)?;
         }
+        let subscriber = rings.as_ref().map(|rings| rings.subscriber);
+        let last_branches = self.last_branches(header, &planned, &processors, subscriber)?;
         let mut session = Session {
             number,
             tag: self.free_tag()?,
@@ -137,6 +140,7 @@ impl<M: Platform> Planner<'_, M> {
             events: planned,
             rings,
             hardware_recording: recording,
+            last_branches,
             thread_profiling: if for_threads { ThreadProfiling::Wanted } else { ThreadProfiling::No },
             yields: header.flags & flags::YIELDS != 0,
             yielded: false,
@@ -280,6 +284,9 @@ impl<M: Platform> Planner<'_, M> {
         if let Some(recording) = &mut session.hardware_recording {
             recording.add(processor, &session.events, core_type)?;
         }
+        if let Some(recording) = &mut session.last_branches {
+            recording.add(processor, &session.events, core_type)?;
+        }
         self.add_ring(session, processor)
     }
 
@@ -301,29 +308,6 @@ impl<M: Platform> Planner<'_, M> {
             .and_then(|counters| rings.add(processor, &counters, memory.ok_or(NO_MEMORY)?));
         session.rings = Some(rings);
         added
-    }
-
-    /// Checks that the processors can record the events, and that no other session uses the Debug Store.
-    fn check_traces(
-        &self,
-        recording: &mut HardwareRecording,
-        events: &[PlannedEvent],
-        processors: &[ProcessorIndex],
-    ) -> Result<(), Refusal> {
-        if let Some(other) = self.others.iter().find(|other| other.uses_debug_store()) {
-            return Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreTaken).detail(other.number, 0));
-        }
-        recording.check(events, processors, self.context)?;
-        if !recording.uses_store() {
-            return Ok(());
-        }
-        // The processor writes to linear addresses then, also while it runs user code.
-        match self.context.platform.is_shadowed() {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed)),
-            Err(STATUS_INSUFFICIENT_RESOURCES) => Err(NO_MEMORY),
-            Err(status) => Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::Shadowed).detail(status.into(), 0)),
-        }
     }
 
     /// Checks that the rings of the session and of the others are not larger than allowed.

@@ -4,13 +4,14 @@ use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use pmu::first_access::{Access, Fault, Phase, RegisterGroup};
+use pmu::last_branches::MissingFeature;
 use pmu::{Cpu, CurrentCpu, GuardedCpu, Options, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{ErrorCode, HalSourceRecord, NtStatus, ProcessorSet, RegisterFault};
 use sample_ring::Memory;
 
 use crate::processor_set::set_of;
-use crate::reply::Refusal;
+use crate::reply::{Refusal, no_last_branches};
 use crate::sampler::{Hal, Sampler, TraceEvent};
 use crate::suspend_time::ASLEEP;
 use crate::time::{Duration100ns, Ticks};
@@ -300,6 +301,9 @@ impl<M: Platform> EngineContext<'_, M> {
             let known = self.hal.first_accessed(processor, group, phase);
             let result = known.map_or_else(|| self.access_first_on(processor, group, phase), Ok)?;
             result.map_err(|fault| {
+                if group == RegisterGroup::LastBranches && fault.access == Access::ReadBack {
+                    return no_last_branches(MissingFeature::NotDelivered).processor(processor);
+                }
                 let does_not_work = group == RegisterGroup::Counters && fault.access == Access::ReadBack;
                 let cause = if does_not_work { ErrorCode::CountersDoNotWork } else { ErrorCode::RegisterFault };
                 self.fault_refusal(cause, fault).processor(processor)

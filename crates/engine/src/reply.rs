@@ -2,6 +2,7 @@
 
 use pmu::debug_store::MissingFeature;
 use pmu::hal::MAX_RAW;
+use pmu::last_branches::MissingFeature as MissingLastBranches;
 use pmu::{HalError, ProcessorIndex};
 use protocol::status::{
     STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS,
@@ -45,6 +46,7 @@ impl Refusal {
                 | ErrorCode::OtherThread
                 | ErrorCode::ExtraRegisterTaken
                 | ErrorCode::DebugStoreTaken
+                | ErrorCode::LastBranchesTaken
                 | ErrorCode::TooManyRawEvents
                 | ErrorCode::TooManySessions
                 | ErrorCode::RingsTooLarge
@@ -81,6 +83,11 @@ pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
 pub fn lacks(missing_feature: MissingFeature, cause: ErrorCode) -> Refusal {
     let (number, more) = missing_feature.numbers();
     Refusal::new(STATUS_NOT_SUPPORTED, cause).detail(number.into(), more.into())
+}
+
+/// Returns the refusal for last branches that a processor does not record.
+pub fn no_last_branches(missing_feature: MissingLastBranches) -> Refusal {
+    Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoLastBranches).detail(missing_feature as u64, 0)
 }
 
 impl From<HalError> for Refusal {

@@ -126,6 +126,8 @@ impl Resources {
         for processor in &session.processors {
             try_events(session, *processor, context)?;
         }
+        // The last: what it tries is written beside what the others have left.
+        session.last_branches.as_ref().map_or(Ok(()), |recording| recording.acquire(force, context))?;
         Ok(Taken::All)
     }
 

@@ -5,6 +5,7 @@
 //! PROFILE_LEVEL. An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples
 //! leave through rings, which the sessions read.
 
+mod branch_stack;
 mod conditions;
 mod connection;
 mod counters;
@@ -17,6 +18,7 @@ mod expiry;
 mod frequency;
 mod groups;
 mod handler_clock;
+mod last_branches;
 mod per_cpu;
 mod recording;
 mod recovery;
@@ -37,6 +39,7 @@ use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex};
 use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
 
+pub(crate) use branch_stack::BranchStack;
 pub(crate) use ds_buffers::{DsBuffers, buffer_pages_log2, most_before};
 pub(crate) use groups::Group;
 pub use per_cpu::SampleProducer;
@@ -186,8 +189,9 @@ impl Sampler {
         Deferred { reader: self.serve::<false>(current, owned, begin, clock, interrupted), events: false }
     }
 
-    /// Serves an interrupt while the Debug Store is in use, events are wanted or a subscriber has a condition, or on a
-    /// silenced processor. `begin` has the clock and the time-stamp counter at its beginning.
+    /// Serves an interrupt while the Debug Store is in use, events are wanted, a subscriber has a condition or last
+    /// branches are recorded, or on a silenced processor. `begin` has the clock and the time-stamp counter at its
+    /// beginning.
     #[cold]
     #[inline(never)]
     fn interrupt_special(
@@ -204,7 +208,14 @@ impl Sampler {
             return Deferred::default();
         }
         let fetched = self.fetch(current, per_cpu, begin.0, Some(interrupted));
+        let has_branches = per_cpu.has_branch_stack();
+        if has_branches {
+            Self::read_branches(current, per_cpu);
+        }
         let reader = self.serve::<true>(current, owned, begin, clock, interrupted) || fetched;
+        if has_branches {
+            Self::record_on(current, per_cpu);
+        }
         Deferred { reader, events: per_cpu.has_events() }
     }
 
@@ -249,6 +260,9 @@ impl Sampler {
                 per_cpu.with_events(|events| events.add_sample(counter, per_cpu.event(counter), &sample));
             }
             per_cpu.deliver(subscribers, counter, &SampleRecord::from(sample));
+            if SPECIAL && per_cpu.has_branch_stack() {
+                Self::deliver_branches(per_cpu, subscribers, &sample);
+            }
         }
         if overflowed.is_empty() && !(SPECIAL && per_cpu.has_fetched()) {
             if self.note_spurious(current, per_cpu, begin) {
@@ -306,6 +320,9 @@ impl Sampler {
         if per_cpu.has_ds_buffers() {
             // The interrupt may have come while it was masked.
             watermark_hit = self.fetch(current, per_cpu, now, None) | per_cpu.take_watermark_hit();
+        }
+        if per_cpu.has_branch_stack() {
+            self.compare_branches(current, per_cpu, now);
         }
         watermark_hit |= self.recover(current, per_cpu, now);
         watermark_hit |= per_cpu.push_silenced(&stopped(StopKind::Silenced, current.index(), now));

@@ -5,6 +5,7 @@
 
 mod conditions;
 mod count;
+mod group;
 mod times;
 mod turns;
 
@@ -14,17 +15,18 @@ use pmu::first_access::Fault;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, ProcessorIndex};
 
-use protocol::{ALL_SOURCES, BRANCH_STORE, CountRecord, DETACHED, Event, MAX_GROUP, SessionEvent, TIMER, flags};
+use protocol::{ALL_SOURCES, BRANCH_STORE, CountRecord, DETACHED, Event, SessionEvent, TIMER, flags};
 use sample_ring::Slot;
 
 use crate::boxed::Boxed;
 use crate::clients::ClientId;
 use crate::event::{EventFilter, PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
+use crate::last_branches::LastBranchRecording;
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::rotation::{Rotation, TurnCount};
-use crate::sampler::{BRANCH_STATS, Group, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
+use crate::sampler::{BRANCH_STATS, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::Ticks;
 use crate::try_vec::try_collect;
 
@@ -63,6 +65,8 @@ pub struct Session {
     pub rings: Option<Rings>,
     /// Recording by the processors, if an event is precise or of branches.
     pub hardware_recording: Option<HardwareRecording>,
+    /// Last branches of its samples, if it has them.
+    pub last_branches: Option<LastBranchRecording>,
     /// Whether Windows' thread profiling reads its counters.
     pub thread_profiling: ThreadProfiling,
     /// Whether it stops when another session needs what it uses.
@@ -277,6 +281,11 @@ impl Session {
         self.events.iter().any(|event| event.runs() && event.service.uses_debug_store())
     }
 
+    /// Returns whether it records last branches.
+    pub fn records_last_branches(&self) -> bool {
+        self.last_branches.is_some() && self.has(EventFilter::ALL)
+    }
+
     /// Notes that the session is read or stopped now on a processor. If no event of it runs, the last reading stands.
     ///
     /// # IRQL
@@ -470,39 +479,15 @@ impl Session {
         {
             sampler.install(current, ds_buffers);
         }
+        if let Some(stack) = self.last_branches.as_ref().and_then(|recording| recording.take(current.index())) {
+            sampler.install_branch_stack(current, stack);
+        }
         if let Some(rotation) = self.rotation_on(current.index()).and_then(Slot::try_take) {
             sampler.begin_rotation(current, rotation, now);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
         sampler.start(current, own.or(stopped));
         self.begin_group(current, sampler);
-    }
-
-    /// Lets programs read the counters on the current processor, if one RDPMC each is enough: every event has a counter
-    /// of its own all the time, or is one of another core type, and none is sampled.
-    fn begin_group(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler) {
-        let unit = sampler.hal().interface_of(current.index()).unit();
-        let is_read = |(event, place, _): (&PlannedEvent, Place, &Count)| {
-            event.runs()
-                && match place {
-                    Place::Counter(counter) => !event.sampled && !unit.has(counter),
-                    Place::Elsewhere => true,
-                    Place::Turn(_) | Place::Time { .. } | Place::Branches => false,
-                }
-        };
-        let Ok(events) = u8::try_from(self.events.len()) else { return };
-        if usize::from(events) > MAX_GROUP || !self.on(current.index()).all(is_read) {
-            return;
-        }
-        let counters = || {
-            (0..).zip(self.on(current.index())).filter_map(|(index, (_, place, _))| match place {
-                Place::Counter(counter) => Some((counter, index)),
-                _ => None,
-            })
-        };
-        let members = u8::try_from(counters().count()).unwrap_or(u8::MAX);
-        let group = Group { session: self.number, owner: self.owner, events, members };
-        sampler.begin_group(current, group, counters());
     }
 
     /// Stops the addressed events on the current processor. A counter that the session shares goes on
@@ -539,6 +524,11 @@ impl Session {
                 {
                     recording.put(current.index(), ds_buffers);
                 }
+            }
+            if let Some(recording) = self.last_branches.as_ref().filter(|_| rest.and(ringed).is_empty())
+                && let Some(stack) = sampler.uninstall_branch_stack(current)
+            {
+                recording.put(current.index(), stack);
             }
             let timed = left().any(PlannedEvent::is_sampled_by_time);
             if !timed {

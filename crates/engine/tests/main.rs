@@ -13,6 +13,7 @@ mod group;
 mod hidden;
 mod hybrid;
 mod hypervisors;
+mod last_branches;
 mod machine;
 mod metrics;
 mod movement;

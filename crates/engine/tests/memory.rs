@@ -16,12 +16,12 @@ const MANY: u32 = 256;
 /// Bytes of the `PerCpu` of each processor, in whole cache lines. For the HAL functions: one cache line for each of 32
 /// counters as it was started and 32 for its first disturbance, 8 for the active and 4 for the disturbed counters, 48
 /// for the saved and current registers and the capabilities, 8 for the counters with a possibly stale status and the
-/// state of the registers, 144 for the results of the first accesses, and 72 for the extra registers. For the sampler:
-/// 32 for each of 32 counters, 8 ring slots, one slot for the Debug Store, 8 for events that take turns, the budget,
-/// the rate of the time stamps and the interrupt statistics; 64 for the unwritten events of each of 20 counters, and 8
-/// for their number; 16 for what each of 32 counters counts; and 24 for each of 32 counters that programs read, and 8
-/// for what interrupts them.
-const PER_CPU: usize = 7_616;
+/// state of the registers, 160 for the results of the first accesses, and 72 for the extra registers. For the sampler:
+/// 32 for each of 32 counters, 8 ring slots, one slot each for the Debug Store and for last branches, 8 for events that
+/// take turns, the budget, the rate of the time stamps and the interrupt statistics; 64 for the unwritten events of
+/// each of 20 counters, and 8 for their number; 16 for what each of 32 counters counts; and 24 for each of 32 counters
+/// that programs read, and 8 for what interrupts them.
+const PER_CPU: usize = 7_680;
 
 fn bytes() -> usize {
     dhat::HeapStats::get().curr_bytes

@@ -8,4 +8,4 @@ mod edge;
 mod ledger;
 mod lost;
 mod raised;
-mod scene;
+pub mod scene;

@@ -6,6 +6,7 @@ use pmu::state::CounterSet;
 use protocol::SampleRecord;
 use sample_ring::{Producer, Pushed, Slot};
 
+use super::branch_stack::BranchStack;
 use super::disconnection::{self, Disconnection};
 use super::ds_buffers::DsBuffers;
 use super::groups::Groups;
@@ -57,6 +58,9 @@ const WANTS_EVENTS: u8 = 1 << 2;
 /// A subscriber has a condition.
 const CONDITIONAL: u8 = 1 << 3;
 
+/// Last branches are recorded.
+const BRANCHING: u8 = 1 << 4;
+
 /// What the sampler keeps for each processor, in its [`pmu::PerCpu`]. Only the processor accesses it, at PROFILE_LEVEL.
 #[derive(Debug)]
 pub struct PerCpuSampling {
@@ -82,7 +86,10 @@ pub struct PerCpuSampling {
     ticked: AtomicU64,
     /// Debug Store of the processor, while a session uses it.
     ds_buffers: Slot<Boxed<DsBuffers>>,
-    /// A combination of [`STORED`], [`SILENCED`], [`WANTS_EVENTS`] and [`CONDITIONAL`], which each interrupt reads.
+    /// Last branches, while a session records them.
+    branch_stack: Slot<Boxed<BranchStack>>,
+    /// A combination of [`STORED`], [`SILENCED`], [`WANTS_EVENTS`], [`CONDITIONAL`] and [`BRANCHING`], which each
+    /// interrupt reads.
     special: AtomicU8,
     /// Events that were not written yet, while they are wanted.
     events: Slot<UnwrittenEvents>,
@@ -133,6 +140,7 @@ impl PerCpuSampling {
                 disconnection: Disconnection::new(),
                 ticked: AtomicU64::new(0),
                 ds_buffers: Slot::empty(),
+                branch_stack: Slot::empty(),
                 special: AtomicU8::new(0),
                 events: Slot::empty(),
                 last_cookie: AtomicU32::new(0),
@@ -177,7 +185,7 @@ impl PerCpuSampling {
     }
 
     /// Returns whether interrupts take the uncommon path: the Debug Store is in use, the processor is silenced, events
-    /// are wanted, or a subscriber has a condition.
+    /// are wanted, a subscriber has a condition, or last branches are recorded.
     #[inline]
     pub fn is_special(&self) -> bool {
         self.special() != 0
@@ -311,6 +319,30 @@ impl PerCpuSampling {
     /// Runs `work` with the Debug Store, if it is in use.
     pub fn with_ds_buffers<R>(&self, work: impl FnOnce(&mut DsBuffers) -> R) -> Option<R> {
         if self.has_ds_buffers() { self.ds_buffers.try_with(|ds_buffers| work(ds_buffers)) } else { None }
+    }
+
+    /// Returns whether last branches are recorded.
+    #[inline]
+    pub fn has_branch_stack(&self) -> bool {
+        self.special() & BRANCHING != 0
+    }
+
+    /// Puts the recording of last branches into use.
+    pub fn put_branch_stack(&self, stack: Boxed<BranchStack>) {
+        // The slot is empty: one session at a time records them. Memory cannot be freed here.
+        core::mem::forget(self.branch_stack.try_put(stack));
+        self.set_special(BRANCHING, true);
+    }
+
+    /// Takes the recording of last branches out of use.
+    pub fn take_branch_stack(&self) -> Option<Boxed<BranchStack>> {
+        self.set_special(BRANCHING, false);
+        self.branch_stack.try_take()
+    }
+
+    /// Runs `work` with the recording of last branches, if it is in use.
+    pub fn with_branch_stack<R>(&self, work: impl FnOnce(&mut BranchStack) -> R) -> Option<R> {
+        if self.has_branch_stack() { self.branch_stack.try_with(|stack| work(stack)) } else { None }
     }
 
     /// Returns the low half of the number of precise records that the processor has written, or 0 if none are recorded.

@@ -199,6 +199,7 @@ impl Sampler {
             self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.uninstall(current.cpu());
         });
+        Self::suspend_branch_stack(current, per_cpu);
     }
 
     /// Puts the Debug Store of the current processor into use again after a sleep, and starts the counters. Branches
@@ -213,6 +214,7 @@ impl Sampler {
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(current.cpu()));
         self.start_precise(current, per_cpu, self.hal.cpu_counters(current.index()).counters(|state| state.active()));
         self.hal.restore(current);
+        Self::resume_branch_stack(current, per_cpu);
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.trace(current.cpu()));
     }
 

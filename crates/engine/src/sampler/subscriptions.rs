@@ -48,6 +48,12 @@ impl Subscribers {
         Self(self.0 & !(1 << (subscriber.0 & 7)))
     }
 
+    /// Returns whether a subscriber is among them.
+    #[must_use]
+    pub const fn has(self, subscriber: Subscriber) -> bool {
+        self.0 >> (subscriber.0 & 7) & 1 != 0
+    }
+
     /// Returns whether there are none.
     #[must_use]
     pub const fn is_empty(self) -> bool {

@@ -34,6 +34,7 @@ impl AddedProcessor {
         let is_fit = (timed || session.timer_interval().is_none())
             && (counts || !session.uses_counters())
             && session.hardware_recording.is_none()
+            && session.last_branches.is_none()
             && (samples || !session.uses_interrupt())
             && access_extra(session, &[processor], context).is_ok()
             && take_metrics(session, &[processor], false, context).is_ok();

@@ -10,8 +10,9 @@ use super::scene::{
     precise, precise_sample, records, registers, run, set_register, started, stopped, stored,
 };
 
-/// LBR and FREEZE_LBRS_ON_PMI of another program, which sessions leave alone.
-const OTHERS: u64 = 1 << 0 | 1 << 11;
+/// FREEZE_LBRS_ON_PMI of another program, which sessions leave alone. With LBR, an interrupt would end its recording on
+/// this processor (SDM Vol. 3B, "Freezing LBR and Performance Counters on PMI": version 2 and 3).
+const OTHERS: u64 = 1 << 11;
 
 fn busy(machine: &SimMachine, engine: &mut Engine<&SimMachine>) -> (Client, u64) {
     let client = Client::open(engine, 1, 10);

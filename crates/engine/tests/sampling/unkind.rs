@@ -64,16 +64,19 @@ fn goes_on(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, (
 #[test]
 fn a_freeze_that_was_left_on_is_off_during_the_session_and_on_again_behind() {
     for (name, machine) in machines_of(&FREEZING) {
-        let found = FREEZE_LBRS | FREEZE_PERFMON | 1;
+        // Before version 4, the first interrupt ends the recording of another program.
+        let is_ended = name.starts_with("haswell");
+        let lbr = u64::from(!is_ended);
+        let found = FREEZE_LBRS | FREEZE_PERFMON | lbr;
         write(&machine, DEBUGCTL, found);
-        if !name.starts_with("haswell") {
+        if !is_ended {
             write(&machine, STATUS_SET, CTR_FRZ | LBR_FRZ);
         }
         let branches = read(&machine, STATUS) & LBR_FRZ;
         let mut engine = engine(&machine);
         let (client, session) = session(&mut engine);
         // The branch records of another program stay frozen, and go on to be.
-        assert_eq!(read(&machine, DEBUGCTL) & (FREEZE_LBRS | FREEZE_PERFMON | 1), FREEZE_LBRS | 1, "{name}");
+        assert_eq!(read(&machine, DEBUGCTL) & (FREEZE_LBRS | FREEZE_PERFMON | 1), FREEZE_LBRS | lbr, "{name}");
         assert_eq!(read(&machine, STATUS), branches, "{name}");
         for _ in 0..3 {
             machine.run(0, Mode::User, &|_| SHORT.into());
