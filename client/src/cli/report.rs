@@ -76,6 +76,15 @@ COMPILED CODE
   file must come from another tool. Samples in no module and no map have one
   row [JIT or unmapped] for each region of 64 KiB.
 
+LAST BRANCHES
+  If the recording has last branches (record -b), --branch shows them by source
+  and target: how often each was among the branches before a sample, the share
+  of records that say that it was mispredicted, and the mean of the cycles since
+  the branch before it, where the processor reports these. The branches of a
+  sample are cut at the first with an address that its process cannot have: a
+  context switch does not remove those of another process. --module and --symbol
+  select where a branch begins, all other options the samples.
+
 ONE ORDER
   --merge shows the samples of each processor in the order in which they were
   taken, and its precise records (record -e SOURCE:p) between them, by their
@@ -95,6 +104,7 @@ EXAMPLES
   .\\client report app.rec --children --sort symbol
   .\\client report app.rec --latency --sort symbol --parallelism 1-2
   .\\client report app.rec -g callee --limit 5
+  .\\client report app.rec --branch --module app
 ";
 
 /// The columns by which samples are grouped without `--sort` and `--fields`.
@@ -167,6 +177,8 @@ pub struct ReportArgs {
     /// Show single samples in order, with the precise records
     #[arg(long, conflicts_with_all = ["sort", "fields", "percent_limit", "error"])]
     pub merge: bool,
+    #[command(flatten)]
+    pub branches: BranchOptions,
     /// At most N rows of each source, or processor [default: 40 in text]
     #[arg(long, value_name = "N", value_parser = number::rows)]
     pub limit: Option<usize>,
@@ -259,6 +271,20 @@ pub struct CallOptions {
     /// Show the call stack of each sample
     #[arg(long, requires = "merge")]
     pub stack: bool,
+}
+
+/// What is shown of last branches.
+#[derive(Debug, Args)]
+pub struct BranchOptions {
+    /// Show the last branches of the samples by source and target
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "merge", "sort", "fields", "children", "call_graph", "latency", "parallelism", "percent_limit", "error",
+            "inline"
+        ]
+    )]
+    pub branch: bool,
 }
 
 /// Which names are shown, and how.
@@ -508,6 +534,8 @@ mod tests {
             "report -g",
             "report -g caller --json",
             "report -g up",
+            "report --branch --merge",
+            "report --branch --sort symbol",
             "report a.rec b.rec",
             "export",
             "export --format tiff",

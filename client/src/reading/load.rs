@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, RecordedSession};
 use report::{
-    Contents, Detail, ExportError, Filter, Input, Missing, NamePattern, PerfMapProblem, Reason, SampleLocation,
-    SampledSource, SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
+    Contents, Detail, ExportError, Filter, Input, LastBranchTable, Missing, NamePattern, PerfMapProblem, Reason,
+    SampleLocation, SampledSource, SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
 };
 
 use crate::cli::{RecordingArgs, SelectionArgs};
@@ -65,6 +65,20 @@ impl LoadedRecording {
         Ok(loaded)
     }
 
+    /// Reads a recording, and resolves the selected samples and the ends of their last branches.
+    pub fn open_with_branches(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
+        let mut loaded = Self::open(args, detail)?;
+        if loaded.contents.session.last_branches == 0 {
+            return Ok(loaded);
+        }
+        let table = LastBranchTable::read(&loaded.contents, &loaded.filter, &mut reader(args.file())?)
+            .map_err(|error| loaded.export_error(error, None))?;
+        let finder = loaded.finder(&args.selection)?;
+        let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        *symbol_index = SymbolIndex::with(contents, filter, table.ends().map(|(location, _)| location), &finder);
+        Ok(loaded)
+    }
+
     /// Reads a recording and its timeline, and resolves the samples of the timeline.
     pub fn with_timeline(args: &RecordingArgs, detail: Detail) -> Result<(Self, Vec<TimelineSample>), Error> {
         let (path, selection) = (args.file(), &args.selection);
@@ -80,6 +94,22 @@ impl LoadedRecording {
         filter.symbols = resolved_names(filter, locations, symbol_index)?;
         samples.retain(|one| filter.selects_names(&one.location(&contents.processes), symbol_index));
         Ok((loaded, samples))
+    }
+
+    /// Reads a recording and the last branches of its samples, and resolves their ends.
+    pub fn with_last_branches(args: &RecordingArgs) -> Result<(Self, LastBranchTable), Error> {
+        let (path, selection) = (args.file(), &args.selection);
+        let mut loaded = Self::unresolved(path, selection, Detail::default())?;
+        if loaded.contents.session.last_branches == 0 {
+            return Err(RecordingError::NoBranches { path: path.to_owned() }.into());
+        }
+        let table = LastBranchTable::read(&loaded.contents, &loaded.filter, &mut reader(path)?)
+            .map_err(|error| loaded.export_error(error, None))?;
+        let finder = loaded.finder(selection)?;
+        let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        *symbol_index = SymbolIndex::of(&contents.processes, table.ends().map(|(location, _)| location), &finder);
+        filter.symbols = resolved_names(filter, table.sources(), symbol_index)?;
+        Ok((loaded, table))
     }
 
     fn unresolved(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {

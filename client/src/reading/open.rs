@@ -72,6 +72,12 @@ pub enum RecordingError {
         /// The recording.
         path: PathBuf,
     },
+    /// The recording has no last branches.
+    #[error("the samples of {} have no last branches", .path.display())]
+    NoBranches {
+        /// The recording.
+        path: PathBuf,
+    },
     /// The output would replace the recording.
     #[error("{} is the recording itself", .path.display())]
     SameFile {
@@ -102,7 +108,9 @@ impl UserError for RecordingError {
     fn exit(&self) -> Exit {
         match self {
             Self::NotFound { .. } | Self::Unopenable { .. } | Self::Unreadable { .. } => Exit::Recording,
-            Self::NotRecorded { .. } | Self::Ambiguous { .. } | Self::NoSamples { .. } => Exit::NotRecorded,
+            Self::NotRecorded { .. } | Self::Ambiguous { .. } | Self::NoSamples { .. } | Self::NoBranches { .. } => {
+                Exit::NotRecorded
+            }
             Self::SameFile { .. } => Exit::Usage,
         }
     }
@@ -120,6 +128,7 @@ impl UserError for RecordingError {
                 ".\\client report FILE, with a file that .\\client record wrote"
             }
             Self::Unreadable { cause: ReadError::Version { .. }, .. } => "report, of the client that recorded it",
+            Self::NoBranches { .. } => ".\\client record -b -- COMMAND",
             Self::SameFile { .. } => "name another file with -o",
             Self::Unopenable { .. } | Self::Unreadable { .. } | Self::NotRecorded { .. } | Self::NoSamples { .. } => {
                 return None;

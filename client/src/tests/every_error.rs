@@ -291,6 +291,11 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             "error: the recording has no process ap; it has app.exe",
         ),
         (RecordingError::NoSamples { path: "a.rec".into() }.into(), Exit::NotRecorded, "error: a.rec has no samples"),
+        (
+            RecordingError::NoBranches { path: "a.rec".into() }.into(),
+            Exit::NotRecorded,
+            "  try: .\\client record -b -- COMMAND",
+        ),
         (RecordingError::SameFile { path: "a.rec".into() }.into(), Exit::Usage, "  try: name another file with -o"),
         (
             AnnotateError::NoSymbol("mian".into()).into(),

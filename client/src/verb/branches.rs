@@ -96,10 +96,20 @@ struct BranchRow {
 /// Source or target of a branch.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct BranchEnd {
-    address: String,
-    module: String,
-    symbol: String,
+pub(super) struct BranchEnd {
+    pub address: String,
+    pub module: String,
+    pub symbol: String,
+}
+
+impl BranchEnd {
+    pub fn of(location: &SampleLocation, symbol_index: &SymbolIndex) -> Self {
+        Self {
+            address: address(location.ip),
+            module: symbol_index.module(location).to_owned(),
+            symbol: symbol_index.symbol(location).into_owned(),
+        }
+    }
 }
 
 pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
@@ -183,17 +193,12 @@ fn describe(trace: &BranchTrace, outcome: &Outcome, top: usize) -> Result<Branch
 }
 
 fn row(branch: &Branch, taken: BranchCount, total: BranchCount, symbol_index: &SymbolIndex) -> BranchRow {
-    let end = |location: SampleLocation| BranchEnd {
-        address: address(location.ip),
-        module: symbol_index.module(&location).to_owned(),
-        symbol: symbol_index.symbol(&location).into_owned(),
-    };
     BranchRow {
         count: taken.count,
         share: real(taken.count) / real(total.count),
         predicted: (total.predicted > 0).then(|| real(taken.predicted) / real(taken.count)),
-        from: end(branch.source()),
-        to: end(branch.target()),
+        from: BranchEnd::of(&branch.source(), symbol_index),
+        to: BranchEnd::of(&branch.target(), symbol_index),
     }
 }
 

@@ -24,7 +24,10 @@ const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, C
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     args.check(context.columns.is_some())?;
     let detail = Detail { stacks: true, parallelism: args.format == ExportFormat::Html, ..Detail::default() };
-    let loaded = LoadedRecording::open(&args.recording, detail)?;
+    let loaded = match args.format {
+        ExportFormat::Csv => LoadedRecording::open_with_branches(&args.recording, detail),
+        _ => LoadedRecording::open(&args.recording, detail),
+    }?;
     let mut thinned = None;
     to(args.output.as_deref(), &loaded, context, |out, path| {
         thinned = write(args, &loaded, out, path)?;

@@ -58,6 +58,7 @@ use {
     list::metrics::Metrics,
     list::search::Matches,
     list::tables::InterfaceTable,
+    report::last_branches::LastBranches,
     report::timeline::Timeline,
     sched::Sched,
     selftest::Selftest,

@@ -1,5 +1,6 @@
 //! `report`: shows the samples of a recording by columns, like perf report.
 
+pub mod last_branches;
 pub mod timeline;
 
 use std::fmt::Write as _;
@@ -52,6 +53,9 @@ const NUMBERS: [&str; 10] =
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     if args.merge {
         return timeline::run(args, context);
+    }
+    if args.branches.branch {
+        return last_branches::run(args, context);
     }
     let columns: Vec<Column> = args.columns()?;
     let (thread, processor) = (columns.contains(&Column::Thread), columns.contains(&Column::Processor));

@@ -25,7 +25,8 @@
 //! | `change` | changes between two measurements and their confidence intervals |
 //! | `stack_stats`, `call_stacks` | how many samples have call stacks; their functions |
 //! | `call_tree`, `call_rows` | trees of functions; rows of tables with what their functions call |
-//! | `branches` | branches by source and target |
+//! | `branches` | branches of BTS by source and target |
+//! | `last_branches`, `branch_table` | the last branches of samples; by source and target |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `wait_reason` | why a thread did not run |
@@ -36,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 mod annotation;
+mod branch_table;
 mod branches;
 mod call_rows;
 mod call_stacks;
@@ -53,6 +55,7 @@ mod function_code;
 mod guard;
 mod image_symbols;
 mod input;
+mod last_branches;
 mod locations;
 mod module_names;
 mod modules;
@@ -92,6 +95,7 @@ mod unwind_functions;
 mod wait_reason;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
+pub use branch_table::{LastBranch, LastBranchCount, LastBranchTable};
 pub use branches::{Branch, BranchCount, BranchCounts};
 pub use call_stacks::{CallStacks, Caller, Frame, Function, StackNote};
 pub use call_tree::{CallNode, CallOrder, CallTree};
@@ -103,6 +107,7 @@ pub use found_symbol::{Missing, Reason, SourceLine};
 pub use function_code::CodeError;
 pub use guard::guarded;
 pub use input::Input;
+pub use last_branches::{BranchStack, LastBranchStats, for_each_branch_stack};
 pub use locations::{Detail, SampleLocation};
 pub use module_names::Symbol;
 pub use modules::{ModuleId, Modules};

@@ -160,6 +160,11 @@ impl Processes {
         self.spaces.get(&if kernel { KERNEL.into() } else { process })?.at(address)
     }
 
+    /// Returns whether an address in user mode is in a module or in a compiled function of `process`.
+    pub(crate) fn has_code_at(&self, process: ProcessKey, address: u64) -> bool {
+        self.module_at(process, false, address).is_some() || self.method_at(process, address).is_some()
+    }
+
     /// Returns whether the recording has modules of a process, or of the [kernel](KERNEL).
     pub(crate) fn has_modules(&self, process: ProcessKey) -> bool {
         self.spaces.get(&process).is_some_and(|space| !space.loaded.is_empty())

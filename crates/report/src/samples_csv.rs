@@ -2,17 +2,20 @@
 
 use std::io::{self, Write};
 
-use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
+use protocol::{
+    AnySample, BranchRecord, BranchType, Mode, PauseKind, PreciseKind, Prediction, Record, StopKind, UNKNOWN,
+};
 
 use crate::filter::Filter;
 use crate::input::Input;
+use crate::last_branches::BranchGate;
 use crate::read::{Contents, ExportError};
 use crate::symbol_index::SymbolIndex;
 use crate::time_order::for_each_in_order;
 use crate::wait_reason::why_off_cpu;
 
 /// Names of the fields; the first line of the output.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 21] = [
     "time_ns",
     "kind",
     "processor",
@@ -31,6 +34,9 @@ const FIELDS: [&str; 18] = [
     "duration_ns",
     "reason",
     "waker",
+    "prediction",
+    "cycles",
+    "branch_type",
 ];
 
 /// The last fields. A record has at most one of them, except one off the CPU.
@@ -48,10 +54,39 @@ struct Details {
     reason: String,
     /// The thread that made it ready.
     waker: String,
+    /// Whether the processor predicted a branch.
+    prediction: &'static str,
+    /// Core clock cycles since the branch before.
+    cycles: String,
+    /// Type of a branch.
+    branch_type: &'static str,
 }
 
-/// Writes one line for each sample, loss, pause and sleep that `filter` selects. `input` is the recording
-/// from which `contents` was read. A field that a record does not have is empty, so that each column has one type.
+impl Details {
+    fn of_branch(branch: &BranchRecord) -> Self {
+        let prediction = match branch.prediction {
+            Prediction::NotReported => "",
+            Prediction::Predicted => "predicted",
+            Prediction::Mispredicted => "mispredicted",
+        };
+        let branch_type = match branch.branch_type {
+            BranchType::NotReported => "",
+            BranchType::Conditional => "conditional",
+            BranchType::IndirectJump => "indirect_jump",
+            BranchType::DirectJump => "direct_jump",
+            BranchType::IndirectCall => "indirect_call",
+            BranchType::DirectCall => "direct_call",
+            BranchType::Return => "return",
+            BranchType::Other => "other",
+        };
+        let cycles = if branch.cycles == 0 { String::new() } else { branch.cycles.to_string() };
+        Self { target: format!("{:#018x}", branch.to), prediction, cycles, branch_type, ..Self::default() }
+    }
+}
+
+/// Writes one line for each sample, loss, pause and sleep that `filter` selects, and one for each last branch behind
+/// its sample. `input` is the recording from which `contents` was read. A field that a record does not have is empty,
+/// so that each column has one type.
 ///
 /// # Errors
 /// If the recording cannot be read again or the output cannot be written.
@@ -64,7 +99,15 @@ pub fn samples_csv(
 ) -> Result<(), ExportError> {
     let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index };
     lines.out.write_record(FIELDS).map_err(io::Error::from)?;
-    for_each_in_order(contents, symbol_index, filter, input, |record, _| lines.write(record))?;
+    let mut gate = BranchGate::default();
+    for_each_in_order(contents, symbol_index, filter, input, |record, _| match (record, record.sample()) {
+        (Record::LastBranch(branch), _) if gate.admit(branch, &contents.processes).is_none() => Ok(()),
+        (Record::Sample(_), Some(sample)) => {
+            gate.open(sample, contents.processes.at(sample.process, sample.time));
+            lines.write(record)
+        }
+        _ => lines.write(record),
+    })?;
     Ok(lines.out.flush()?)
 }
 
@@ -94,8 +137,8 @@ impl Lines<'_> {
                 };
                 (word, Details { number: sample.number.to_string(), ..none() })
             }
-            Record::Branch(branch) => ("branch", Details { target: format!("{:#018x}", branch.to), ..none() }),
-            Record::LastBranch(branch) => ("last_branch", Details { target: format!("{:#018x}", branch.to), ..none() }),
+            Record::Branch(branch) => ("branch", Details::of_branch(branch)),
+            Record::LastBranch(branch) => ("last_branch", Details::of_branch(branch)),
             Record::OffCpu(record) => {
                 let waker = if record.waker == 0 { String::new() } else { record.waker.to_string() };
                 let (duration, reason) = (record.duration.to_string(), why_off_cpu(record));
@@ -113,9 +156,10 @@ impl Lines<'_> {
                 PauseKind::Reconnected => ("reconnected", lasted(pause.duration)),
             },
         };
-        let Details { number, target, lost, duration, reason, waker } = &details;
-        let details = [number, target, lost, duration, reason, waker].map(String::as_str);
-        if let Some(sample) = record.sample() {
+        let Details { number, target, lost, duration, reason, waker, prediction, cycles, branch_type } = &details;
+        let details = [number, target, lost, duration, reason, waker, *prediction, cycles, *branch_type];
+        let at_branch = if let Record::LastBranch(branch) = record { Some(at_source(branch)) } else { None };
+        if let Some(sample) = record.sample().or(at_branch) {
             return self.write_sample(&sample, [&time, word, &processor, &source], details);
         }
         let fields = [&time, word, &processor, &source].into_iter().chain([""; 8]).chain(details);
@@ -126,7 +170,7 @@ impl Lines<'_> {
         &mut self,
         sample: &AnySample,
         [time, word, processor, source]: [&str; 4],
-        details: [&str; 6],
+        details: [&str; 9],
     ) -> io::Result<()> {
         let location = self.contents.processes.location(sample);
         let mode = match sample.mode {
@@ -149,6 +193,12 @@ impl Lines<'_> {
         ];
         Ok(self.out.write_record(fields.into_iter().chain(details))?)
     }
+}
+
+/// Returns the source of a last branch in the form of a sample, which represents no events.
+fn at_source(branch: &BranchRecord) -> AnySample {
+    let BranchRecord { time, from, process, thread, processor, event, mode, .. } = *branch;
+    AnySample { time, ip: from, events: 0, process, thread, processor, event, mode }
 }
 
 /// Returns a process or thread ID as text; empty if it is unknown.

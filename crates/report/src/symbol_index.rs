@@ -151,11 +151,22 @@ impl SymbolIndex {
     /// Resolves every location of the counts that `filter` selects, and its callers.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
+        Self::with(contents, filter, iter::empty(), finder)
+    }
+
+    /// Resolves what [`new`](Self::new) does, and more locations.
+    #[must_use]
+    pub fn with(
+        contents: &Contents,
+        filter: &Filter,
+        more: impl IntoIterator<Item = SampleLocation>,
+        finder: &SymbolFinder,
+    ) -> Self {
         let selected = || {
             let locations = contents.sample_counts.locations().map(|(location, _)| location);
             locations.filter(|location| filter.selects(location.sampled_source(), location.process))
         };
-        Self::of(&contents.processes, selected().chain(contents.callers(selected())), finder)
+        Self::of(&contents.processes, selected().chain(contents.callers(selected())).chain(more), finder)
     }
 
     /// Resolves these locations: first the modules, then the symbols of several modules at a time.
@@ -287,6 +298,21 @@ impl SymbolIndex {
     #[must_use]
     pub fn symbol(&self, location: &SampleLocation) -> Cow<'_, str> {
         self.name_text(self.owner_and_name(location).1)
+    }
+
+    /// Returns the symbol at `location`, with the offset of the address in it if that is not 0.
+    #[must_use]
+    pub fn symbol_and_offset(&self, location: &SampleLocation) -> Cow<'_, str> {
+        let SampleLocation { process, kernel, ip, .. } = *location;
+        let symbol = self.symbol(location);
+        let offset = self.symbol_id(location).and_then(|id| {
+            let (_, offset) = self.processes.module_at(process, kernel, ip)?;
+            offset.checked_sub(self.symbol_of(id)?.address.into())
+        });
+        match offset {
+            None | Some(0) => symbol,
+            Some(offset) => format!("{symbol}+{offset:#x}").into(),
+        }
     }
 
     /// Returns the symbol with a name that was found for `location`.

@@ -22,6 +22,8 @@ mod images;
 mod jit;
 #[path = "reading/kinds.rs"]
 mod kinds;
+#[path = "reading/last_branches.rs"]
+mod last_branches;
 #[path = "reading/latency.rs"]
 mod latency;
 #[path = "reading/pe_image.rs"]

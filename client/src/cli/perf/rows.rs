@@ -13,6 +13,7 @@ pub(super) const ROWS: &[Row] = &[
     ("top", "-E --entries", Is("limit")),
     ("report diff", "-s", Is("sort")),
     ("report", "-F", Is("fields")),
+    ("report", "-b --branch-stack", Is("branch")),
     ("report script", "-c --comms --comm --pid", Is("process")),
     ("report script", "--tid", Is("thread")),
     ("report annotate", "-d --dsos --dso", Is("module")),

@@ -84,6 +84,7 @@ fn present() -> BTreeMap<&'static str, Value> {
         schema::<Diagnosis>(),
         schema::<Encodings>(),
         schema::<Info>(),
+        schema::<LastBranches<'_>>(),
         schema::<InterfaceTable>(),
         schema::<Interval>(),
         schema::<List<'_>>(),
