@@ -387,7 +387,11 @@ impl Interface {
     pub const fn sources(&self) -> Sources {
         match self {
             Self::Amd64(amd64) => amd64.sources(),
-            _ => Sources::new(self.kind().sources()),
+            Self::Default(_) => Sources::new(Kind::Default.sources()),
+            Self::Emon(_) => Sources::new(Kind::Emon.sources()),
+            Self::NetBurst(_) => Sources::new(Kind::NetBurst.sources()),
+            Self::P6(_) => Sources::new(Kind::P6.sources()),
+            Self::Pentium(_) => Sources::new(Kind::Pentium.sources()),
         }
     }
 

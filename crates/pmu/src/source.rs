@@ -1,8 +1,12 @@
 //! Sources: what counters count, by the HAL's numbers and names, or by its encoding.
 
+pub(crate) mod packed;
+
 use core::fmt;
 
 use bitfield_struct::bitfield;
+
+use packed::Column;
 
 /// What a counter counts: a source of the HAL by its number, a KPROFILE_SOURCE, or the bits of a [`RawEvent`]. WDM.H
 /// defines the numbers below 0x18; the profile interface defines those from 0x19 on.
@@ -125,34 +129,36 @@ impl ProfileSource {
     }
 }
 
-/// A table of sources: entries in ascending order of their numbers, and the selects of a processor if they differ from
-/// those of the entries.
-///
-/// The families of AMD differ in their selects only. With a table of selects for each, all share the names.
+/// A table of sources: entries in ascending order of their numbers.
 #[derive(Debug, Clone, Copy)]
-pub struct Sources {
-    entries: &'static [ProfileSource],
-    /// One for each entry, or empty.
-    selects: &'static [PackedSelect],
+pub struct Sources(Entries);
+
+#[derive(Debug, Clone, Copy)]
+enum Entries {
+    Listed(&'static [ProfileSource]),
+    /// Those of AMD: the families share the names, and differ in their selects.
+    Packed(Column),
 }
 
 impl Sources {
     /// Creates a table.
     #[must_use]
     pub const fn new(entries: &'static [ProfileSource]) -> Self {
-        Self { entries, selects: &[] }
+        Self(Entries::Listed(entries))
     }
 
-    /// Creates a table with other selects, one for each entry.
-    pub(crate) const fn with_selects(entries: &'static [ProfileSource], selects: &'static [PackedSelect]) -> Self {
-        assert!(entries.len() == selects.len());
-        Self { entries, selects }
+    /// Creates the table of a column.
+    pub(crate) const fn of_column(column: Column) -> Self {
+        Self(Entries::Packed(column))
     }
 
     /// Returns the number of entries.
     #[must_use]
     pub const fn len(self) -> usize {
-        self.entries.len()
+        match self.0 {
+            Entries::Listed(entries) => entries.len(),
+            Entries::Packed(column) => column.len(),
+        }
     }
 
     /// Returns the index of the first raw event: it follows those of the entries.
@@ -163,14 +169,24 @@ impl Sources {
     /// Returns whether the table has no entry.
     #[must_use]
     pub const fn is_empty(self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
     }
 
     /// Returns an entry.
     #[must_use]
     pub fn get(self, index: usize) -> Option<ProfileSource> {
-        let entry = *self.entries.get(index)?;
-        Some(self.selects.get(index).map_or(entry, |select| ProfileSource { select: select.unpacked(), ..entry }))
+        match self.0 {
+            Entries::Listed(entries) => entries.get(index).copied(),
+            Entries::Packed(column) => column.get(index),
+        }
+    }
+
+    /// Returns the select of an entry.
+    pub(crate) fn select(self, index: usize) -> Option<u64> {
+        match self.0 {
+            Entries::Listed(entries) => entries.get(index).map(|entry| entry.select),
+            Entries::Packed(column) => column.select(index),
+        }
     }
 
     /// Iterates over the entries.
@@ -181,29 +197,11 @@ impl Sources {
     /// Returns the entry of a source, and its index.
     #[must_use]
     pub fn find(self, source: Source) -> Option<(u16, ProfileSource)> {
-        let index = self.entries.iter().position(|entry| entry.source == source)?;
+        let index = match self.0 {
+            Entries::Listed(entries) => entries.iter().position(|entry| entry.source == source),
+            Entries::Packed(column) => column.position(source),
+        }?;
         Some((u16::try_from(index).ok()?, self.get(index)?))
-    }
-}
-
-/// An event select register of a table in four bytes: bits 35:32 of the register are in bits 31:28.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PackedSelect(u32);
-
-impl PackedSelect {
-    /// The source is absent.
-    pub(crate) const ABSENT: Self = Self(0);
-
-    /// Packs a select, which must have no other bits above bit 27.
-    pub(crate) const fn new(select: u64) -> Self {
-        let packed = Self((select & 0x0FFF_FFFF) as u32 | ((select >> 32 & 0xF) as u32) << 28);
-        assert!(packed.unpacked() == select);
-        packed
-    }
-
-    /// Returns the select.
-    pub(crate) const fn unpacked(self) -> u64 {
-        (self.0 & 0x0FFF_FFFF) as u64 | (self.0 as u64 >> 28) << 32
     }
 }
 

@@ -408,10 +408,10 @@ impl<'a> CpuCounters<'a> {
         raw::source_of(table, self.raw, state)
     }
 
-    /// Returns the event select register of the [source](Self::source_of).
+    /// Returns the event select register of the [source](Self::source_of), or 0 if there is none.
     #[must_use]
     pub fn select_of(self, table: Sources, state: CounterState) -> u64 {
-        self.source_of(table, state).map_or(0, |source| source.select)
+        raw::select_of(table, self.raw, state)
     }
 
     /// Returns the counter into which this one is merged; or this one, if it counts by itself.

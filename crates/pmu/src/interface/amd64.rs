@@ -12,6 +12,7 @@
 mod families;
 mod generation;
 mod global;
+mod packed;
 mod pairs;
 mod sources;
 mod zen;

@@ -107,13 +107,14 @@ impl Emon {
 
     /// Returns the event select register for a counter in this state, without the bits that the state contains itself.
     fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
-        let Some(source) = cpu_counters.source_of(Sources::new(&SOURCES), state) else { return 0 };
-        let select = if state.alternate() { self.alternate_select(source.select) } else { source.select };
+        let sources = Sources::new(&SOURCES);
+        let select = cpu_counters.select_of(sources, state);
+        let select = if state.alternate() { self.alternate_select(select) } else { select };
         if !state.precise() {
             return select;
         }
-        let form = self.capabilities.microarchitecture().listed_precise_form(&source);
-        form.map_or(select, |form| form.select(select))
+        let form = |source| self.capabilities.microarchitecture().listed_precise_form(&source);
+        cpu_counters.source_of(sources, state).and_then(form).map_or(select, |form| form.select(select))
     }
 
     /// Returns the version of architectural performance monitoring.

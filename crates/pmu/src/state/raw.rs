@@ -61,6 +61,18 @@ pub(crate) fn source_of(table: Sources, raw: &[RawSlot], state: CounterState) ->
     raw.get(beyond)?.event().map(ProfileSource::of_raw)
 }
 
+/// Returns the select of that source, or 0 if there is none.
+// Never inlined: it would cost the deepest path of the handler more stack.
+#[inline(never)]
+pub(crate) fn select_of(table: Sources, raw: &[RawSlot], state: CounterState) -> u64 {
+    let index = usize::from(state.event());
+    match index.checked_sub(table.len()) {
+        None => table.select(index),
+        Some(beyond) => raw.get(beyond).and_then(RawSlot::event).map(RawEvent::select),
+    }
+    .unwrap_or(0)
+}
+
 /// Returns what that event needs in an extra register.
 pub(crate) fn extra_of(table: Sources, raw: &[RawSlot], state: CounterState) -> Option<Extra> {
     raw.get(usize::from(state.event()).checked_sub(table.len())?)?.extra()

@@ -9,7 +9,7 @@
 //! cancels, or event 024H without a unit mask.
 
 use super::SOURCES;
-use crate::source::PackedSelect;
+use crate::source::packed::PackedSelect;
 
 /// A difference from the HAL's table.
 #[derive(Clone, Copy)]
@@ -67,8 +67,11 @@ const fn selects(differences: &[Difference]) -> [PackedSelect; SOURCES.len()] {
     selects
 }
 
+/// The K8: the HAL's table.
+pub const K8: [PackedSelect; SOURCES.len()] = selects(&[]);
+
 /// Family 10h.
-pub static FAMILY_10: [PackedSelect; SOURCES.len()] = selects(&[
+pub const FAMILY_10: [PackedSelect; SOURCES.len()] = selects(&[
     // Scalar SSE is no unit of its own.
     units(0x0D, 0x07),
     units(0x73, 0x07),
@@ -101,7 +104,7 @@ pub static FAMILY_10: [PackedSelect; SOURCES.len()] = selects(&[
 ]);
 
 /// Family 11h.
-pub static FAMILY_11: [PackedSelect; SOURCES.len()] = selects(&[
+pub const FAMILY_11: [PackedSelect; SOURCES.len()] = selects(&[
     units(0x2D, 0x01),
     absent(0x2E),
     units(0x45, 0x00),
@@ -131,7 +134,7 @@ pub static FAMILY_11: [PackedSelect; SOURCES.len()] = selects(&[
 ]);
 
 /// Family 12h.
-pub static FAMILY_12: [PackedSelect; SOURCES.len()] = selects(&[
+pub const FAMILY_12: [PackedSelect; SOURCES.len()] = selects(&[
     units(0x0D, 0x07),
     units(0x73, 0x07),
     // SSE has one unit, for packed and scalar instructions.
@@ -160,7 +163,7 @@ pub static FAMILY_12: [PackedSelect; SOURCES.len()] = selects(&[
 ]);
 
 /// Family 14h.
-pub static FAMILY_14: [PackedSelect; SOURCES.len()] = selects(&[
+pub const FAMILY_14: [PackedSelect; SOURCES.len()] = selects(&[
     units(0x0D, 0x03),
     units(0x73, 0x03),
     absent_from(0x75, 0x77),
@@ -195,7 +198,7 @@ pub static FAMILY_14: [PackedSelect; SOURCES.len()] = selects(&[
 ]);
 
 /// Family 15h. The northbridge has counters of its own.
-pub static FAMILY_15: [PackedSelect; SOURCES.len()] = selects(&[
+pub const FAMILY_15: [PackedSelect; SOURCES.len()] = selects(&[
     // Event 041H counts nothing without a unit (Linux, arch/x86/events/amd/core.c, `amd_hw_cache_event_ids`, has
     // 0141H). Unit 1 is streaming stores alone.
     units(0x08, 0x01),
@@ -231,7 +234,7 @@ pub static FAMILY_15: [PackedSelect; SOURCES.len()] = selects(&[
 ]);
 
 /// Family 16h. The northbridge and the L2 have counters of their own.
-pub static FAMILY_16: [PackedSelect; SOURCES.len()] = selects(&[
+pub const FAMILY_16: [PackedSelect; SOURCES.len()] = selects(&[
     units(0x0D, 0x03),
     units(0x73, 0x03),
     absent_from(0x75, 0x77),

@@ -3,7 +3,7 @@
 
 use x86_defs::cpuid::{AmdProcessor, Signature, leaf};
 
-use super::{SOURCES, families, zen};
+use super::packed;
 use crate::constraints::{Table, tables};
 use crate::cpu::Cpuid;
 use crate::source::Sources;
@@ -43,20 +43,21 @@ impl Generation {
     /// Returns the table of sources.
     pub const fn sources(self) -> Sources {
         use AmdProcessor as P;
-        match self.0 {
-            Some(P::K8) => Sources::new(&SOURCES),
-            Some(P::Family10) => Sources::with_selects(&SOURCES, &families::FAMILY_10),
-            Some(P::Family11) => Sources::with_selects(&SOURCES, &families::FAMILY_11),
-            Some(P::Family12) => Sources::with_selects(&SOURCES, &families::FAMILY_12),
-            Some(P::Family14) => Sources::with_selects(&SOURCES, &families::FAMILY_14),
-            Some(P::Family15) => Sources::with_selects(&SOURCES, &families::FAMILY_15),
-            Some(P::Family16) => Sources::with_selects(&SOURCES, &families::FAMILY_16),
-            Some(P::Zen) => Sources::with_selects(&zen::ENTRIES, &zen::ZEN),
-            Some(P::Milan | P::Zen3) => Sources::with_selects(&zen::ENTRIES, &zen::ZEN3),
-            Some(P::Zen4) => Sources::with_selects(&zen::ENTRIES, &zen::ZEN4),
-            Some(P::Zen5) => Sources::with_selects(&zen::ENTRIES, &zen::ZEN5),
-            Some(P::Zen6) => Sources::with_selects(&zen::ENTRIES, &zen::ZEN6),
-            None => Sources::with_selects(&zen::ENTRIES, &zen::UNKNOWN),
-        }
+        let column = match self.0 {
+            Some(P::K8) => packed::K8,
+            Some(P::Family10) => packed::FAMILY_10,
+            Some(P::Family11) => packed::FAMILY_11,
+            Some(P::Family12) => packed::FAMILY_12,
+            Some(P::Family14) => packed::FAMILY_14,
+            Some(P::Family15) => packed::FAMILY_15,
+            Some(P::Family16) => packed::FAMILY_16,
+            Some(P::Zen) => packed::ZEN,
+            Some(P::Milan | P::Zen3) => packed::ZEN3,
+            Some(P::Zen4) => packed::ZEN4,
+            Some(P::Zen5) => packed::ZEN5,
+            Some(P::Zen6) => packed::ZEN6,
+            None => packed::UNKNOWN,
+        };
+        Sources::of_column(column)
     }
 }

@@ -10,7 +10,8 @@
 use x86_defs::amd::perfmon::PerfEvtSel;
 
 use super::SOURCES;
-use crate::source::{PackedSelect, ProfileSource, Source};
+use crate::source::packed::PackedSelect;
+use crate::source::{ProfileSource, Source};
 
 /// Encodings of a source on Zen and Zen 2, Zen 3, Zen 4, Zen 5, Zen 6. Zero if the generation lacks the event.
 type Encodings = [u64; 5];
@@ -276,22 +277,22 @@ const fn merged(column: Column) -> ([ProfileSource; LENGTH], [PackedSelect; LENG
 }
 
 /// The sources of every generation, without their selects.
-pub static ENTRIES: [ProfileSource; LENGTH] = merged(Column::Unknown).0;
+pub const ENTRIES: [ProfileSource; LENGTH] = merged(Column::Unknown).0;
 
 /// Family 17h.
-pub static ZEN: [PackedSelect; LENGTH] = merged(Column::Known(0)).1;
+pub const ZEN: [PackedSelect; LENGTH] = merged(Column::Known(0)).1;
 
 /// Family 19h, the models of Zen 3.
-pub static ZEN3: [PackedSelect; LENGTH] = merged(Column::Known(1)).1;
+pub const ZEN3: [PackedSelect; LENGTH] = merged(Column::Known(1)).1;
 
 /// Family 19h, the models of Zen 4.
-pub static ZEN4: [PackedSelect; LENGTH] = merged(Column::Known(2)).1;
+pub const ZEN4: [PackedSelect; LENGTH] = merged(Column::Known(2)).1;
 
 /// Family 1Ah, the models of Zen 5.
-pub static ZEN5: [PackedSelect; LENGTH] = merged(Column::Known(3)).1;
+pub const ZEN5: [PackedSelect; LENGTH] = merged(Column::Known(3)).1;
 
 /// Family 1Ah, the models of Zen 6.
-pub static ZEN6: [PackedSelect; LENGTH] = merged(Column::Known(4)).1;
+pub const ZEN6: [PackedSelect; LENGTH] = merged(Column::Known(4)).1;
 
 /// Models of which no document is known.
-pub static UNKNOWN: [PackedSelect; LENGTH] = merged(Column::Unknown).1;
+pub const UNKNOWN: [PackedSelect; LENGTH] = merged(Column::Unknown).1;
