@@ -55,6 +55,10 @@ struct Round {
     events: usize,
     /// The counters that one of them may have.
     within: CounterSet,
+    /// The free counters that none of them has.
+    open: CounterSet,
+    /// The counters of the events do not depend on each other, except that each has its own.
+    is_plain: bool,
 }
 
 /// Memory of an attempt to assign counters to events, for one attempt after the other.
@@ -71,6 +75,21 @@ impl Attempt {
     fn new(most: usize) -> Result<Self, Refusal> {
         let (events, wanted) = (try_with_capacity(most)?, try_with_capacity(most)?);
         Ok(Self { events, wanted, counters: try_collect(core::iter::repeat_n(0, most), most)? })
+    }
+
+    /// Notes the counter of a single event.
+    fn set(&mut self, event: usize, counter: u8) -> Result<(), Refusal> {
+        self.events.clear();
+        self.events.try_push(event)?;
+        if let Some(first) = self.counters.first_mut() {
+            *first = counter;
+        }
+        Ok(())
+    }
+
+    /// Returns the counters of the events.
+    fn taken(&self) -> CounterSet {
+        self.counters.iter().take(self.events.len()).copied().collect()
     }
 
     /// Notes where these events were placed.
@@ -158,25 +177,45 @@ impl Placer<'_> {
         let of_group = group().filter_map(|index| self.events.get(index));
         let (events, within) = of_group
             .fold((0, CounterSet::NONE), |(events, within), event| (events + 1, within.or(event.wanted.within)));
+        // An event by itself takes a counter that is left, if one is, where a new assignment of the whole round would
+        // give it the same.
+        let alone = self.events.get(first).filter(|event| event.group == 0).map(|event| &event.wanted);
+        let next = |open| alone.and_then(|wanted| self.hal.assign_next(self.processor, open, wanted));
         for (number, round) in rounds.iter_mut().enumerate() {
             let extended = Round { events: round.events + events, within: round.within.or(within), ..*round };
             // Spares the attempt to put events into a round that is full.
             if extended.events > extended.within.and(free).len() as usize {
                 continue;
             }
+            let next = if round.is_plain { next(round.open) } else { None };
+            if let Some(Some(counter)) = next {
+                attempt.set(first, counter)?;
+                *round = Round { open: round.open.without(attempt.taken()), ..extended };
+                return Ok(number);
+            }
             let after = (round.first..).zip(placed.get(round.first..).unwrap_or_default());
             let others = after.filter(|(_, placed)| placed.round == Some(number)).take(round.events);
             match self.assign(attempt, others.map(|(index, _)| index).chain(group())) {
                 Ok(()) => {
-                    *round = extended;
+                    *round = Round { open: free.without(attempt.taken()), is_plain: next.is_some(), ..extended };
                     return Ok(number);
                 }
                 Err(Unplaced::Event(_)) => {}
                 Err(unplaced) => return Err(unplaced),
             }
         }
-        self.assign(attempt, group())?;
-        rounds.try_push(Round { first, events, within })?;
+        let next = next(free);
+        match next {
+            Some(Some(counter)) => attempt.set(first, counter)?,
+            _ => self.assign(attempt, group())?,
+        }
+        rounds.try_push(Round {
+            first,
+            events,
+            within,
+            open: free.without(attempt.taken()),
+            is_plain: next.is_some(),
+        })?;
         Ok(rounds.len().saturating_sub(1))
     }
 

@@ -150,6 +150,13 @@ pub trait ProfileInterface {
         placement::assign_wanted(cpu_counters.counters(CounterState::is_free), CounterSet::NONE, wanted, assigned)
     }
 
+    /// Returns the counters that [`assign`](Self::assign) prefers for an event, if the event may have any counter of its
+    /// own beside others that have theirs. `None` if its counter depends on those of others in another way.
+    fn preferred(&self, wanted: &Wanted) -> Option<CounterSet> {
+        let _ = wanted;
+        None
+    }
+
     /// Returns the state with an interval that the processor counts correctly: the same, or a slightly shorter one.
     fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
         let _ = cpu_counters;

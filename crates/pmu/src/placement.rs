@@ -28,8 +28,7 @@ impl Matching {
 
     /// Returns the counter to take from this set if one of it is not taken.
     fn choice(&self, counters: CounterSet) -> Option<u8> {
-        let open = counters.without(self.taken);
-        open.and(self.preferred).iter().next().or_else(|| open.iter().next())
+        choice(counters.without(self.taken), self.preferred)
     }
 
     /// Gives a counter to one more event, by the shortest augmenting path. Returns whether there is one.
@@ -89,6 +88,11 @@ impl Matching {
             counter = previous;
         }
     }
+}
+
+/// Returns one of these counters, a preferred one if there is one.
+pub(crate) fn choice(open: CounterSet, preferred: CounterSet) -> Option<u8> {
+    open.and(preferred).iter().next().or_else(|| open.iter().next())
 }
 
 /// An event to place.

@@ -4,7 +4,7 @@ use super::{Hal, HalError};
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::{Interface, ProfileInterface, Support, emon};
-use crate::placement::Wanted;
+use crate::placement::{self, Wanted};
 use crate::recorder::Recorder;
 use crate::source::Source;
 use crate::state::{CounterSet, CounterState, PerCpuPmu, upper_of};
@@ -74,6 +74,15 @@ impl<E> Hal<E> {
     /// The index of the first event for which there is no counter beside those before it.
     pub fn assign(&self, processor: ProcessorIndex, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         self.interface_of(processor).assign(self.cpu_counters(processor), wanted, assigned)
+    }
+
+    /// Returns the counter that [`assign`](Self::assign) gives to the last of several events whose others have their
+    /// counters, of which `open` are left. The outer `None`: it depends on the others; the inner one: only if another
+    /// event moves.
+    #[must_use]
+    pub fn assign_next(&self, processor: ProcessorIndex, open: CounterSet, wanted: &Wanted) -> Option<Option<u8>> {
+        let preferred = self.interface_of(processor).preferred(wanted)?;
+        Some(placement::choice(open.and(wanted.within), preferred))
     }
 
     /// Sets up a counter of `processor` that is free or of the same owner, and does not run. Its count begins at zero.

@@ -263,6 +263,11 @@ impl ProfileInterface for Amd64 {
         placement::assign_wanted(free, CounterSet::NONE, wanted, assigned)
     }
 
+    /// A merged counter needs the next one too.
+    fn preferred(&self, wanted: &Wanted) -> Option<CounterSet> {
+        (!wanted.state.merged()).then_some(CounterSet::NONE)
+    }
+
     /// The HAL does not check the processor, and offers the events of the K8 on every one. The sources of a model that
     /// is not known are refused, because its events may have other numbers.
     fn support(&self, source: &ProfileSource) -> Support {

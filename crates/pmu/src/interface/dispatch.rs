@@ -74,6 +74,10 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.assign(cpu_counters, wanted, assigned))
     }
 
+    fn preferred(&self, wanted: &Wanted) -> Option<CounterSet> {
+        each!(self, interface => interface.preferred(wanted))
+    }
+
     fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
         each!(self, interface => interface.with_safe_interval(cpu_counters, state))
     }

@@ -281,6 +281,11 @@ impl ProfileInterface for Emon {
         placement::assign_wanted(free, self.fixed(), wanted, assigned)
     }
 
+    /// The events of the unit must count in the same modes.
+    fn preferred(&self, wanted: &Wanted) -> Option<CounterSet> {
+        wanted.within.and(self.unit()).is_empty().then_some(self.fixed())
+    }
+
     /// INST_RETIRED.PREC_DIST needs a multiple of 64, at least 128, where
     /// [`Action::AlignPeriods`](crate::errata::workarounds::Action::AlignPeriods) applies.
     fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
