@@ -1,7 +1,5 @@
 //! Start and end of sessions as events for Event Tracing for Windows.
 
-use core::fmt::{self, Write};
-
 use pmu::Source;
 use protocol::trace::{SessionStart, SessionStop};
 
@@ -24,35 +22,52 @@ impl Name {
     fn of(event: &PlannedEvent, hal: &Hal) -> Self {
         let mut name = Self { bytes: [0; NAME_LENGTH], length: 0 };
         let source = hal.source_information(Source(event.requested.source)).map(|found| found.source.name);
-        // A name that does not fit is cut.
-        let _ = match source {
-            Ok(known) if !known.is_empty() => name.write_str(known),
-            _ => name.write_fields(event),
-        };
+        match source {
+            Ok(known) if !known.is_empty() => name.push(known),
+            _ => name.push_fields(event),
+        }
         name
     }
 
-    fn write_fields(&mut self, event: &PlannedEvent) -> fmt::Result {
+    fn push_fields(&mut self, event: &PlannedEvent) {
         match Source(event.requested.source).raw() {
-            Some(raw) => write!(self, "cpu/event={:#x},umask={:#x}/", raw.event(), raw.umask()),
-            // As `Source` is displayed, without a call of the formatting code from itself: its stack would have no
-            // bound.
-            None => write!(self, "{:#04x}", event.requested.source),
+            Some(raw) => {
+                self.push("cpu/event=");
+                self.push_number(raw.event().into(), 1);
+                self.push(",umask=");
+                self.push_number(raw.umask().into(), 1);
+                self.push("/");
+            }
+            // As `Source` is displayed.
+            None => self.push_number(event.requested.source, 2),
+        }
+    }
+
+    /// Appends a text, as far as it fits.
+    fn push(&mut self, text: &str) {
+        text.bytes().for_each(|byte| self.push_byte(byte));
+    }
+
+    fn push_byte(&mut self, byte: u8) {
+        if let Some(room) = self.bytes.get_mut(self.length) {
+            *room = byte;
+            self.length += 1;
+        }
+    }
+
+    /// Appends a number in hexadecimal digits, `least` at least. The formatting code of `core` would add 2 KB to the
+    /// driver.
+    fn push_number(&mut self, number: u64, least: u32) {
+        self.push("0x");
+        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(least);
+        for place in (0..digits).rev() {
+            let digit = (number >> (4 * place) & 0xF) as u8;
+            self.push_byte(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 });
         }
     }
 
     fn as_str(&self) -> &str {
         self.bytes.get(..self.length).and_then(|bytes| str::from_utf8(bytes).ok()).unwrap_or_default()
-    }
-}
-
-impl Write for Name {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            *self.bytes.get_mut(self.length).ok_or(fmt::Error)? = byte;
-            self.length += 1;
-        }
-        Ok(())
     }
 }
 

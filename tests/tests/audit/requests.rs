@@ -62,10 +62,6 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("pmu::first_access::pass(", NOTES),
     ("sample_ring::memory::", &["halprof::nt::node_pool::free("]),
     ("engine::plan::Planner::add_ring<", &["halprof::nt::node_pool::free("]),
-    ("core::fmt::write(", &["core::fmt::num::", WRITE_STR, WRITE_CHAR]),
-    ("core::fmt::num::", &[WRITE_STR, WRITE_CHAR]),
-    ("core::fmt::Formatter::", &[WRITE_STR, WRITE_CHAR]),
-    ("core::fmt::impl$", &[WRITE_STR, WRITE_CHAR]),
     ("halprof::nt::system_thread::run(", &["halprof::work("]),
     ("halprof::nt::processor_change::called(", &["halprof::processors_change("]),
     ("halprof::nt::etw::enable(", &["halprof::tracing::follow_trace_sessions("]),
@@ -93,10 +89,6 @@ const NOTES: &[&str] = &[
     "core::ops::function::FnOnce::call_once<engine::registers::read_registers::",
     "engine::registers::read_registers::closure$",
 ];
-
-/// The destination of formatted text.
-const WRITE_STR: &str = "engine::session_events::impl$1::write_str(";
-const WRITE_CHAR: &str = "core::fmt::Write::write_char<engine::session_events::Name>";
 
 /// Closures that run in the System process.
 const WORK: &[&str] = &[
