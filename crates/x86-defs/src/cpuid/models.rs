@@ -78,43 +78,70 @@ impl IntelProcessor {
         Some(match (family, model) {
             // Quark is in family 5 too.
             (5, 0x01..=0x08) => Self::Pentium,
-            (6, 0x01 | 0x03 | 0x05..=0x0B | 0x0D) => Self::P6,
-            (6, 0x0E) => Self::Yonah,
-            (6, 0x0F) => Self::Merom,
-            (6, 0x16 | 0x17 | 0x1D) => Self::Penryn,
-            (6, 0x1A | 0x1E | 0x1F | 0x2E) => Self::Nehalem,
-            (6, 0x25 | 0x2C | 0x2F) => Self::Westmere,
-            (6, 0x2A) => Self::SandyBridge,
-            (6, 0x2D) => Self::SandyBridgeServer,
-            (6, 0x3A) => Self::IvyBridge,
-            (6, 0x3E) => Self::IvyBridgeServer,
-            (6, 0x3C | 0x3F | 0x45 | 0x46) => Self::Haswell,
-            (6, 0x3D | 0x47 | 0x4F | 0x56) => Self::Broadwell,
-            (6, 0x4E | 0x55 | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6) => Self::Skylake,
-            (6, 0x6A | 0x6C | 0x7D | 0x7E | 0x8C | 0x8D | 0xA7) => Self::IceLake,
-            (6, 0x8F | 0xCF | 0xD7) => Self::SapphireRapids,
-            (6, 0xAD | 0xAE) => Self::GraniteRapids,
-            (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => Self::AlderLake,
-            (6, 0xAA | 0xAC | 0xB5) => Self::MeteorLake,
-            (6, 0xBD | 0xC6) => Self::LunarLake,
-            (6, 0xC5) => Self::ArrowLakeH,
-            (6, 0xCC | 0xD5 | 0xE5) => Self::PantherLake,
+            (6, _) => return of_family_6(model),
             (18, 0x01 | 0x03) => Self::NovaLake,
             (19, 0x01) => Self::DiamondRapids,
-            (6, 0x1C | 0x26 | 0x27 | 0x35 | 0x36) => Self::Bonnell,
-            (6, 0x37 | 0x4A | 0x4C | 0x4D | 0x5A | 0x5D) => Self::Silvermont,
-            (6, 0x57 | 0x85) => Self::KnightsLanding,
-            (6, 0x5C | 0x5F) => Self::Goldmont,
-            (6, 0x7A) => Self::GoldmontPlus,
-            (6, 0x86 | 0x96 | 0x9C) => Self::Tremont,
-            (6, 0xBE) => Self::AlderLakeN,
-            (6, 0xAF) => Self::SierraForest,
-            (6, 0xB6) => Self::GrandRidge,
-            (6, 0xDD) => Self::ClearwaterForest,
             (0xF, _) => Self::NetBurst,
             _ => return None,
         })
     }
+}
+
+/// Returns the processor of family 6 with this model.
+#[expect(clippy::indexing_slicing, reason = "the table has an entry for each model")]
+const fn of_family_6(model: u8) -> Option<IntelProcessor> {
+    // Comparisons with each model would be five times the code.
+    static MODELS: [Option<IntelProcessor>; 256] = models_of_family_6();
+    MODELS[model as usize]
+}
+
+/// Returns the processors of family 6 by their models.
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
+const fn models_of_family_6() -> [Option<IntelProcessor>; 256] {
+    use IntelProcessor as P;
+    let mut models = [None; 256];
+    let mut model = 0;
+    while model < models.len() {
+        models[model] = Some(match model {
+            0x01 | 0x03 | 0x05..=0x0B | 0x0D => P::P6,
+            0x0E => P::Yonah,
+            0x0F => P::Merom,
+            0x16 | 0x17 | 0x1D => P::Penryn,
+            0x1A | 0x1E | 0x1F | 0x2E => P::Nehalem,
+            0x25 | 0x2C | 0x2F => P::Westmere,
+            0x2A => P::SandyBridge,
+            0x2D => P::SandyBridgeServer,
+            0x3A => P::IvyBridge,
+            0x3E => P::IvyBridgeServer,
+            0x3C | 0x3F | 0x45 | 0x46 => P::Haswell,
+            0x3D | 0x47 | 0x4F | 0x56 => P::Broadwell,
+            0x4E | 0x55 | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6 => P::Skylake,
+            0x6A | 0x6C | 0x7D | 0x7E | 0x8C | 0x8D | 0xA7 => P::IceLake,
+            0x8F | 0xCF | 0xD7 => P::SapphireRapids,
+            0xAD | 0xAE => P::GraniteRapids,
+            0x97 | 0x9A | 0xB7 | 0xBA | 0xBF => P::AlderLake,
+            0xAA | 0xAC | 0xB5 => P::MeteorLake,
+            0xBD | 0xC6 => P::LunarLake,
+            0xC5 => P::ArrowLakeH,
+            0xCC | 0xD5 | 0xE5 => P::PantherLake,
+            0x1C | 0x26 | 0x27 | 0x35 | 0x36 => P::Bonnell,
+            0x37 | 0x4A | 0x4C | 0x4D | 0x5A | 0x5D => P::Silvermont,
+            0x57 | 0x85 => P::KnightsLanding,
+            0x5C | 0x5F => P::Goldmont,
+            0x7A => P::GoldmontPlus,
+            0x86 | 0x96 | 0x9C => P::Tremont,
+            0xBE => P::AlderLakeN,
+            0xAF => P::SierraForest,
+            0xB6 => P::GrandRidge,
+            0xDD => P::ClearwaterForest,
+            _ => {
+                model += 1;
+                continue;
+            }
+        });
+        model += 1;
+    }
+    models
 }
 
 /// AMD's processors with long mode, and Hygon's, as far as code distinguishes them.
