@@ -68,7 +68,7 @@ pub fn power_changed(change: Change) {
 pub fn read_group(wanted: GroupRequest, client: ClientId, reply: &mut GroupReply) -> Option<()> {
     let sampler = sampler::get()?;
     let mut read = None;
-    cpu::at_high_level(|current| read = sampler.read_group(current, ticks, client, wanted, reply));
+    cpu::at_high_level(|current| read = sampler.read_group(current, &ticks, client, wanted, reply));
     read
 }
 

@@ -9,7 +9,7 @@ use protocol::{ErrorCode, RegisterInUse};
 use crate::event::Service;
 use crate::first_failure::FirstFailure;
 use crate::platform::{EngineContext, Platform};
-use crate::processor_set::set_of;
+use crate::processor_set::set_of_all;
 use crate::reply::Refusal;
 use crate::session::Session;
 use crate::try_vec::try_collect;
@@ -48,7 +48,7 @@ pub fn take_metrics<M: Platform>(
     }
     if !force {
         let in_use = FirstFailure::none();
-        platform.on_processors(&set_of(processors.iter().copied()), &|current| {
+        platform.on_processors(&set_of_all(&processors), &|current| {
             if let Some(enabled) = hal.metrics_in_use_elsewhere(current) {
                 let (number, interface) = (enabled.register.address(), hal.interface().kind() as u8);
                 let detail = RegisterInUse { number, counter: enabled.counter, interface }.to_detail();

@@ -10,7 +10,7 @@ use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{ErrorCode, HalSourceRecord, NtStatus, ProcessorSet, RegisterFault};
 use sample_ring::Memory;
 
-use crate::processor_set::set_of;
+use crate::processor_set::set_of_all;
 use crate::reply::{Refusal, no_last_branches};
 use crate::sampler::{Hal, Sampler, TraceEvent};
 use crate::suspend_time::ASLEEP;
@@ -274,7 +274,7 @@ impl<M: Platform> EngineContext<'_, M> {
     ) -> Result<(), Refusal> {
         self.check_awake()?;
         let asleep = AtomicBool::new(false);
-        self.platform.on_processors(&set_of(processors.iter().copied()), &|current| {
+        self.platform.on_processors(&set_of_all(processors), &|current| {
             if self.hal.is_asleep(current.index()) {
                 asleep.store(true, Ordering::Relaxed);
             } else {

@@ -17,6 +17,12 @@ pub fn set_of(processors: impl IntoIterator<Item = ProcessorIndex>) -> Processor
     set
 }
 
+/// Returns the set of all of these processors. Never inlined: it has many callers.
+#[inline(never)]
+pub fn set_of_all(processors: &[ProcessorIndex]) -> ProcessorSet {
+    set_of(processors.iter().copied())
+}
+
 /// Returns the union of two sets.
 pub fn union(first: &ProcessorSet, second: &ProcessorSet) -> ProcessorSet {
     let mut union = *first;

@@ -17,10 +17,10 @@ use crate::first_failure::FirstFailure;
 use crate::hardware_recording::HardwareRecording;
 use crate::perf_metrics::take_metrics;
 use crate::platform::{EngineContext, Platform};
-use crate::processor_set::{set_of, union};
+use crate::processor_set::{set_of, set_of_all, union};
 use crate::reply::Refusal;
 use crate::reservation::Reservation;
-use crate::session::{Place, Session};
+use crate::session::{Needed, Session};
 use crate::try_vec::NO_MEMORY;
 
 /// Process in which the interrupt handler is registered: the number of the System process.
@@ -79,12 +79,12 @@ impl Resources {
         force: bool,
         context: EngineContext<'_, M>,
     ) -> Result<Taken, Refusal> {
-        let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_) | Place::Turn(_)))?;
+        let counted = session.processors_with(Needed::Counter)?;
         // A session without samples needs no look at its events.
         let (mut sampled, mut recorded) = (Vec::new(), Vec::new());
         if session.rings.is_some() {
-            sampled = session.processors_with(|event, _| event.needs_interrupt())?;
-            recorded = session.processors_with(|event, _| event.service.uses_debug_store())?;
+            sampled = session.processors_with(Needed::Interrupt)?;
+            recorded = session.processors_with(Needed::DebugStore)?;
         }
         let are_initialized = counted.iter().all(|processor| context.hal.is_initialized(*processor));
         let needs = Needs {
@@ -223,7 +223,7 @@ impl Resources {
             self.interrupt = Interrupt::Ours;
             hal.handler.set(Some(handler), SYSTEM)?;
         }
-        let more = set_of(processors.iter().copied());
+        let more = set_of_all(processors);
         let ticking = self.ticking.map_or(more, |ticking| union(&ticking, &more));
         if self.set_ticks(ticking, platform) { Ok(()) } else { Err(NO_MEMORY) }
     }
@@ -416,7 +416,7 @@ fn check_counters<M: Platform>(
     EngineContext { platform, hal, .. }: EngineContext<'_, M>,
 ) -> Result<(), Refusal> {
     let found = FirstFailure::none();
-    platform.on_processors(&set_of(processors.iter().copied()), &|current| {
+    platform.on_processors(&set_of_all(processors), &|current| {
         if let Some(enabled) = hal.in_use_elsewhere(current) {
             let (number, interface) = (enabled.register.address(), hal.interface().kind() as u8);
             let in_use = RegisterInUse { number, counter: enabled.counter, interface };

@@ -105,6 +105,17 @@ pub enum Place {
     Elsewhere,
 }
 
+/// A resource of a processor that an event can need.
+#[derive(Debug, Clone, Copy)]
+pub enum Needed {
+    /// A counter.
+    Counter,
+    /// The performance monitor interrupt.
+    Interrupt,
+    /// The Debug Store.
+    DebugStore,
+}
+
 impl Session {
     /// Returns the events of the session on a processor, each with what serves it and its count.
     fn on(&self, processor: ProcessorIndex) -> impl Iterator<Item = (&PlannedEvent, Place, &Count)> {
@@ -146,14 +157,15 @@ impl Session {
             .filter(move |(event, place, _)| event.is_running(events) && !matches!(place, Place::Elsewhere))
     }
 
-    /// Returns the processors on which a running event fulfills a condition.
-    pub fn processors_with(
-        &self,
-        condition: impl Fn(&PlannedEvent, Place) -> bool,
-    ) -> Result<Vec<ProcessorIndex>, Refusal> {
-        let fulfilled = |processor: &&ProcessorIndex| {
-            self.running(**processor, EventFilter::ALL).any(|(event, place, _)| condition(event, place))
+    /// Returns the processors on which a running event needs a resource.
+    #[inline(never)] // the same code for each
+    pub fn processors_with(&self, needed: Needed) -> Result<Vec<ProcessorIndex>, Refusal> {
+        let needs = |(event, place, _): (&PlannedEvent, Place, &Count)| match needed {
+            Needed::Counter => matches!(place, Place::Counter(_) | Place::Turn(_)),
+            Needed::Interrupt => event.needs_interrupt(),
+            Needed::DebugStore => event.service.uses_debug_store(),
         };
+        let fulfilled = |processor: &&ProcessorIndex| self.running(**processor, EventFilter::ALL).any(needs);
         try_collect(self.processors.iter().filter(fulfilled).copied(), self.processors.len())
     }
 

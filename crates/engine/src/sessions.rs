@@ -21,7 +21,7 @@ use crate::clients::ClientId;
 use crate::event::EventFilter;
 use crate::plan::{Planner, Requester};
 use crate::platform::{EngineContext, Platform};
-use crate::processor_set::set_of;
+use crate::processor_set::{set_of, set_of_all};
 use crate::registers::read_registers;
 use crate::reply::{Refusal, Reply, invalid};
 use crate::resources::{Resources, Taken};
@@ -124,7 +124,7 @@ impl Sessions {
         let Some((session, others)) = self.all.split_last() else { return };
         let EngineContext { platform, sampler, .. } = context;
         let clock = platform.shared_clock();
-        platform.on_processors(&set_of(session.processors.iter().copied()), &|current| {
+        platform.on_processors(&set_of_all(&session.processors), &|current| {
             let now = clock();
             // What was disturbed before does not concern the new session, and the start removes the traces.
             sampler.repair(current, now);
@@ -246,15 +246,14 @@ impl Sessions {
         let EngineContext { platform, sampler, .. } = context;
         let processor = platform.current_processor();
         let (found, clock) = (Slot::empty(), platform.shared_clock());
+        // The slot is empty.
+        let _ = found.try_put(GroupReply::new_zeroed());
         context.on_awake(&[processor], |current| {
-            let mut group = GroupReply::new_zeroed();
-            if sampler.read_group(current, &clock, client, request, &mut group).is_some() {
-                // The slot is empty: this runs once.
-                let _ = found.try_put(group);
-            }
+            found.try_with(|group| sampler.read_group(current, &clock, client, request, group));
         })?;
         let refusal = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NotReadable).processor(processor);
-        found.try_take().ok_or(refusal.detail(number, 0))
+        // A group that was read has events.
+        found.try_take().filter(|group| group.header.count != 0).ok_or(refusal.detail(number, 0))
     }
 
     /// Updates the counts of all sessions, repairs registers that another program changed, and frees control areas and

@@ -158,15 +158,19 @@ impl Disturbances {
         self.of(self.noted()).for_each(|(_, cell)| cell.stamp(time));
     }
 
-    /// Removes every disturbance of `counters`, and passes it to `each`.
-    pub(crate) fn take(&self, counters: CounterSet, mut each: impl FnMut(u8, Disturbance, u64)) {
-        let noted = self.noted();
-        for (counter, cell) in self.of(noted.and(counters)) {
-            if let Some((disturbance, time)) = cell.get() {
-                each(counter, disturbance, time);
-            }
+    /// Removes the disturbance of one of `counters`, and returns it with the counter and the time. `None` if none of
+    /// them has one.
+    #[inline(never)]
+    pub(crate) fn take(&self, counters: CounterSet) -> Option<(u8, Disturbance, u64)> {
+        for (counter, cell) in self.of(self.noted().and(counters)) {
+            let others = self.noted().without(CounterSet::NONE.with(counter));
+            self.counters.store(others.bits(), Ordering::Relaxed);
+            let found = cell.get();
             cell.clear();
+            if let Some((disturbance, time)) = found {
+                return Some((counter, disturbance, time));
+            }
         }
-        self.counters.store(noted.without(counters).bits(), Ordering::Relaxed);
+        None
     }
 }

@@ -142,6 +142,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    #[inline(never)] // both ways to it are in the driver
     pub fn read_group(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
@@ -161,7 +162,8 @@ impl Sampler {
         let count = events.into();
         let header =
             ReplyHeader { processor: current.index().number(), count, total: count, ..ReplyHeader::new_zeroed() };
-        *reply = GroupReply { header, ..GroupReply::new_zeroed() };
+        reply.zero();
+        reply.header = header;
         reply.time_before = clock().0;
         self.hal.counts(current, counters, |counter, count, value| {
             let event = groups.of(counter).map_or(0, |one| one.event.load(Ordering::Relaxed));

@@ -9,7 +9,7 @@ use crate::event::EventFilter;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Refusal;
 use crate::sampler::Hal;
-use crate::session::{Place, Session, ThreadProfiling};
+use crate::session::{Needed, Place, Session, ThreadProfiling};
 use crate::try_vec::try_collect;
 
 /// What the loop shows about the counters of a session.
@@ -33,8 +33,11 @@ pub(super) enum Found {
 /// [`ASLEEP`](crate::suspend_time::ASLEEP).
 pub(super) fn try_counters<M: Platform>(session: &Session, context: EngineContext<'_, M>) -> Result<Found, Refusal> {
     let hal = context.hal;
-    let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_) | Place::Turn(_)))?;
-    if counted.is_empty() || !hal.must_try_counters() {
+    if !hal.must_try_counters() {
+        return Ok(Found::Known);
+    }
+    let counted = session.processors_with(Needed::Counter)?;
+    if counted.is_empty() {
         return Ok(Found::Known);
     }
     let unsteady = || counted.iter().map(|processor| hal.tried(*processor).unsteady());

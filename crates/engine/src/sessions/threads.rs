@@ -7,7 +7,7 @@ use super::Sessions;
 use super::addressed::Addressed;
 use crate::event::EventFilter;
 use crate::platform::{EngineContext, Platform};
-use crate::processor_set::set_of;
+use crate::processor_set::set_of_all;
 use crate::reply::{Refusal, Reply};
 use crate::session::{Session, ThreadProfiling};
 
@@ -87,7 +87,7 @@ impl Sessions {
         };
         let Some(session) = self.all.iter().find(is_incomplete) else { return };
         let (number, sampler) = (session.number, context.sampler);
-        context.platform.on_processors(&set_of(session.processors.iter().copied()), &|current| {
+        context.platform.on_processors(&set_of_all(&session.processors), &|current| {
             sampler.end_group(current, number);
         });
         self.stop_quietly(number, context);

@@ -27,12 +27,7 @@ impl<E> Hal<E> {
         if !cpu_counters.active.all.is_empty() {
             let reserved = cpu_counters.counters(|state| !state.is_free());
             self.interface_with(cpu_counters.pmu).compare(current.cpu(), cpu_counters, |counters, disturbance| {
-                cpu_counters.pmu.disturbances.note(counters, disturbance, now);
-                if disturbance.register != IA32_DEBUGCTL {
-                    let counters =
-                        counters.and(reserved).iter().map(|counter| cpu_counters.whole_of(counter)).collect();
-                    disturbed = disturbed.or(counters);
-                }
+                disturbed = disturbed.or(note(cpu_counters, counters, reserved, disturbance, now));
             });
             if cpu_counters.has_extra() {
                 disturbed = disturbed.or(self.compare_extra_registers(current, now));
@@ -85,14 +80,31 @@ impl<E> Hal<E> {
     ) {
         let Some(cpu_counters) = self.find(current.index()) else { return };
         cpu_counters.pmu.disturbances.stamp(now);
-        cpu_counters.pmu.disturbances.take(counters, |counter, disturbance, time| {
+        while let Some((counter, disturbance, time)) = cpu_counters.pmu.disturbances.take(counters) {
             let register = match disturbance.register {
                 COUNTER => self.interface_with(cpu_counters.pmu).counter_register(cpu_counters, counter).address(),
                 other => other,
             };
             each(cpu_counters.whole_of(counter), Disturbance { register, ..disturbance }, time);
-        });
+        }
     }
+}
+
+/// Notes a disturbance of `counters`. Returns those of them that are `reserved`, if a new start writes the register.
+#[cold]
+#[inline(never)]
+fn note(
+    cpu_counters: CpuCounters<'_>,
+    counters: CounterSet,
+    reserved: CounterSet,
+    disturbance: Disturbance,
+    now: u64,
+) -> CounterSet {
+    cpu_counters.pmu.disturbances.note(counters, disturbance, now);
+    if disturbance.register == IA32_DEBUGCTL {
+        return CounterSet::NONE;
+    }
+    counters.and(reserved).iter().map(|counter| cpu_counters.whole_of(counter)).collect()
 }
 
 /// Adds the events up to `value` to the total of a counter. Returns the total. A value that went backwards was written
