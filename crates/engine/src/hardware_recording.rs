@@ -113,6 +113,7 @@ impl HardwareRecording {
 
     /// Checks whether each of the processors can record the events that it is to record. From then on the HAL functions
     /// know which counters can.
+    #[inline(never)] // its stack is not in use in the rest of a start
     pub fn check<M: Platform>(
         &mut self,
         events: &[PlannedEvent],
@@ -172,6 +173,7 @@ impl HardwareRecording {
     }
 
     /// Adds a processor of this core type, if it records any of the events.
+    #[inline(never)] // its stack is not in use in the rest of a start
     pub fn add(
         &mut self,
         processor: ProcessorIndex,

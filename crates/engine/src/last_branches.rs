@@ -35,6 +35,7 @@ fn has_branches(event: &PlannedEvent) -> bool {
 
 impl LastBranchRecording {
     /// Plans the recording that a request asks for, if it does.
+    #[inline(never)] // its stack is not in use in the rest of a start
     pub fn plan<M: Platform>(
         header: &StartHeader,
         events: &[PlannedEvent],
@@ -71,6 +72,7 @@ impl LastBranchRecording {
     }
 
     /// Adds a processor of this core type, if it samples an event by a counter.
+    #[inline(never)] // its stack is not in use in the rest of a start
     pub fn add(
         &mut self,
         processor: ProcessorIndex,
@@ -94,6 +96,7 @@ impl LastBranchRecording {
     }
 
     /// Checks that no other program has branches recorded, unless `force`, and tries what the session will write.
+    #[inline(never)] // its stack is not in use in the rest of a start
     pub fn acquire<M: Platform>(&self, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
         let processors = try_collect(self.each.iter().map(|(processor, _)| *processor), self.each.len())?;
         let found = FirstFailure::none();

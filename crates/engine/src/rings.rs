@@ -77,13 +77,18 @@ impl Rings {
     /// Adds the ring of the next processor, in this memory, with the counters sampled there and the indexes of
     /// their events.
     pub fn add(&mut self, processor: ProcessorIndex, counters: &[(u8, u32)], memory: Memory) -> Result<(), Refusal> {
-        let (producer, samples) =
-            sample_ring::channel_in(memory, self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
+        let (producer, samples) = self.channel(memory).ok_or(NO_MEMORY)?;
         let events = try_collect(counters.iter().map(|(counter, event)| (*counter, *event, 0)), counters.len())?;
         let slot = Slot::empty();
         // The slot is new, so it is empty.
         let _ = slot.try_put(producer);
         self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
+    }
+
+    /// Creates a ring.
+    #[inline(never)] // the numbers of samples pass over its stack, which the rest of a start does not need too
+    fn channel(&self, memory: Memory) -> Option<(SampleProducer, Consumer<SampleRecord, CpuSampleStats>)> {
+        sample_ring::channel_in(memory, self.records as usize, CpuSampleStats::default())
     }
 
     fn ring(&self, processor: ProcessorIndex) -> Option<&Ring> {

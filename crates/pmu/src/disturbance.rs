@@ -160,7 +160,6 @@ impl Disturbances {
 
     /// Removes the disturbance of one of `counters`, and returns it with the counter and the time. `None` if none of
     /// them has one.
-    #[inline(never)]
     pub(crate) fn take(&self, counters: CounterSet) -> Option<(u8, Disturbance, u64)> {
         for (counter, cell) in self.of(self.noted().and(counters)) {
             let others = self.noted().without(CounterSet::NONE.with(counter));

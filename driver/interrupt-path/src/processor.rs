@@ -48,8 +48,6 @@ pub unsafe fn with_current<T>(work: impl FnOnce(CurrentCpu<'_, Processor>) -> T)
 }
 
 impl Cpuid for Processor {
-    // Never inlined: no caller is in a hurry, and there are 59.
-    #[inline(never)]
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf)
     }

@@ -53,14 +53,14 @@ impl EventCell {
     }
 
     pub fn get(&self) -> EventKey {
-        let [source, extra] = self.0.each_ref().map(|half| half.load(Ordering::Relaxed));
-        EventKey { source, extra }
+        let [source, extra] = &self.0;
+        EventKey { source: source.load(Ordering::Relaxed), extra: extra.load(Ordering::Relaxed) }
     }
 
-    pub fn set(&self, EventKey { source, extra }: EventKey) {
-        for (half, value) in self.0.iter().zip([source, extra]) {
-            half.store(value, Ordering::Relaxed);
-        }
+    pub fn set(&self, key: EventKey) {
+        let [source, extra] = &self.0;
+        source.store(key.source, Ordering::Relaxed);
+        extra.store(key.extra, Ordering::Relaxed);
     }
 }
 
@@ -74,7 +74,7 @@ pub enum Unsampled {
 }
 
 /// Events of a processor that its DPC has not written yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct UnwrittenEvents {
     counters: [CounterEvents; CAPACITY],
     /// Number of the first of these, which each have an event.
@@ -82,7 +82,7 @@ pub struct UnwrittenEvents {
 }
 
 /// Events of a counter: its samples, if there are any, and its overflows without a sample.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct CounterEvents {
     time: u64,
     ip: u64,
@@ -99,7 +99,28 @@ struct CounterEvents {
     is_kernel: bool,
 }
 
+impl Default for UnwrittenEvents {
+    #[inline(never)] // the load of the driver has no stack for it
+    fn default() -> Self {
+        Self { counters: [CounterEvents::NONE; CAPACITY], used: 0 }
+    }
+}
+
 impl CounterEvents {
+    const NONE: Self = Self {
+        time: 0,
+        ip: 0,
+        weight: 0,
+        first: 0,
+        last: 0,
+        count: 0,
+        event: EventKey::TIME,
+        lost: 0,
+        throttled: 0,
+        counter: 0,
+        is_kernel: false,
+    };
+
     /// Adds a sample.
     fn add(&mut self, sample: &CounterSample) {
         let Self { weight, first, count, .. } = *self;
@@ -159,7 +180,7 @@ impl UnwrittenEvents {
         let index = known.unwrap_or(self.used);
         let events = self.counters.get_mut(index)?;
         if known.is_none() {
-            *events = CounterEvents { event, counter, ..CounterEvents::default() };
+            *events = CounterEvents { event, counter, ..CounterEvents::NONE };
             self.used += 1;
         }
         Some(events)

@@ -31,6 +31,7 @@ pub(super) enum Found {
 /// # Errors
 /// [`ErrorCode::NoCounterCounts`] if no counter of any of its processors counts;
 /// [`ASLEEP`](crate::suspend_time::ASLEEP).
+#[inline(never)] // its stack is not in use in the rest of a start
 pub(super) fn try_counters<M: Platform>(session: &Session, context: EngineContext<'_, M>) -> Result<Found, Refusal> {
     let hal = context.hal;
     if !hal.must_try_counters() {

@@ -4,7 +4,7 @@ use x86_defs::intel::debug_control::IA32_DEBUGCTL;
 
 use super::Hal;
 use crate::cpu::Cpu;
-use crate::current_cpu::CurrentCpu;
+use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::disturbance::{COUNTER, Disturbance};
 use crate::interface::ProfileInterface;
 use crate::state::{CounterSet, CpuCounters, Total, all_but, backwards};
@@ -27,7 +27,7 @@ impl<E> Hal<E> {
         if !cpu_counters.active.all.is_empty() {
             let reserved = cpu_counters.counters(|state| !state.is_free());
             self.interface_with(cpu_counters.pmu).compare(current.cpu(), cpu_counters, |counters, disturbance| {
-                disturbed = disturbed.or(note(cpu_counters, counters, reserved, disturbance, now));
+                disturbed = disturbed.or(note(&cpu_counters, counters.and(reserved), (counters, &disturbance, now)));
             });
             if cpu_counters.has_extra() {
                 disturbed = disturbed.or(self.compare_extra_registers(current, now));
@@ -80,31 +80,39 @@ impl<E> Hal<E> {
     ) {
         let Some(cpu_counters) = self.find(current.index()) else { return };
         cpu_counters.pmu.disturbances.stamp(now);
-        while let Some((counter, disturbance, time)) = cpu_counters.pmu.disturbances.take(counters) {
-            let register = match disturbance.register {
-                COUNTER => self.interface_with(cpu_counters.pmu).counter_register(cpu_counters, counter).address(),
-                other => other,
-            };
-            each(cpu_counters.whole_of(counter), Disturbance { register, ..disturbance }, time);
+        while let Some((counter, disturbance, time)) = self.take_disturbance(current.index(), counters) {
+            each(counter, disturbance, time);
         }
+    }
+
+    /// Takes the disturbance of one of `counters` of a processor, and returns it with the counter and the time. `None`
+    /// if none of them has one.
+    #[inline(never)] // its stack is not in use while the disturbance is passed on
+    fn take_disturbance(&self, processor: ProcessorIndex, counters: CounterSet) -> Option<(u8, Disturbance, u64)> {
+        let cpu_counters = self.find(processor)?;
+        let (counter, disturbance, time) = cpu_counters.pmu.disturbances.take(counters)?;
+        let register = match disturbance.register {
+            COUNTER => self.interface_with(cpu_counters.pmu).counter_register(cpu_counters, counter).address(),
+            other => other,
+        };
+        Some((cpu_counters.whole_of(counter), Disturbance { register, ..disturbance }, time))
     }
 }
 
-/// Notes a disturbance of `counters`. Returns those of them that are `reserved`, if a new start writes the register.
+/// Notes a disturbance of some counters, found at a time. Returns those that are `reserved`, if a new start writes the
+/// register.
 #[cold]
 #[inline(never)]
 fn note(
-    cpu_counters: CpuCounters<'_>,
-    counters: CounterSet,
+    cpu_counters: &CpuCounters<'_>,
     reserved: CounterSet,
-    disturbance: Disturbance,
-    now: u64,
+    (counters, disturbance, time): (CounterSet, &Disturbance, u64),
 ) -> CounterSet {
-    cpu_counters.pmu.disturbances.note(counters, disturbance, now);
+    cpu_counters.pmu.disturbances.note(counters, *disturbance, time);
     if disturbance.register == IA32_DEBUGCTL {
         return CounterSet::NONE;
     }
-    counters.and(reserved).iter().map(|counter| cpu_counters.whole_of(counter)).collect()
+    reserved.iter().map(|counter| cpu_counters.whole_of(counter)).collect()
 }
 
 /// Adds the events up to `value` to the total of a counter. Returns the total. A value that went backwards was written
