@@ -14,86 +14,49 @@
 //! With branches of kernel mode, start and stop need 1 R + 1 W more to set the freeze, except with legacy records; and
 //! an interrupt 1 W more, or 1 R + 1 W where it ended the recording (version 2 and 3 of Intel).
 
-mod amd;
-mod architectural;
-mod branch;
+mod entry;
 mod filter;
-mod legacy;
 mod missing_feature;
+mod registers;
 
 use core::convert::Infallible;
 
-use x86_defs::amd::perfmon_v2;
-use x86_defs::cpuid::{Leaf1Ecx, Leaf7Edx, LeafAEax, VENDOR_AMD, VENDOR_INTEL, leaf};
-use x86_defs::intel::debug_control::{self, DebugCtl};
-use x86_defs::intel::perfmon;
+use x86_defs::amd::last_branches::DebugExtnCtl;
+use x86_defs::intel::debug_control::DebugCtl;
 
-use crate::cpu::{Cpu, Cpuid, Msr, vendor};
+use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
-use crate::interface::emon::IA32_PERF_CAPABILITIES;
 
-pub use branch::{Branch, BranchType};
+use entry::Layout;
+pub use entry::{Branch, BranchType};
 pub use filter::Filter;
 pub use missing_feature::MissingFeature;
+use registers::{Freeze, IA32_LBR_DEPTH, MSR_LASTBRANCH_TOS, Registers};
 
 /// The most branches that a processor keeps.
 pub const MAX_DEPTH: u8 = 32;
 
-/// IA32_DEBUGCTL, which AMD calls DebugCtl: its bits for last branches are the same.
-const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
+/// Another use of DebugExtnCtl of AMD.
+const BRANCH_SAMPLING: u64 = DebugExtnCtl::new().with_brs_en(true).into_bits();
 
 /// The last branch records of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LastBranches {
-    registers: Registers,
-    /// Number of entries.
-    depth: u8,
-    freeze: Freeze,
-    /// Whether branches can be chosen by their kind.
-    has_kinds: bool,
-    has_call_stack: bool,
-}
+pub struct LastBranches(Registers);
 
-/// Where the entries are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Registers {
-    Legacy(legacy::Format),
-    Architectural,
-    Amd,
-}
-
-/// What an interrupt of a counter does if IA32_DEBUGCTL.FREEZE_LBRS_ON_PMI is set (SDM Vol. 3B, "Freezing LBR and
-/// Performance Counters on PMI").
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Freeze {
-    /// Nothing.
-    None,
-    /// It clears IA32_DEBUGCTL.LBR: version 2 and 3.
-    Ends,
-    /// It stops the records until this bit is written to this register.
-    Until(Msr, u64),
-}
-
-/// The registers that the recording shares with other uses, as its [trial](crate::Hal::try_last_branches) found them.
-/// They are written only while they contain this.
+/// The registers that the recording shares with other uses, as its [trial](crate::Hal::try_last_branches) found them:
+/// those of [`Registers::controls`]. They are written only while they contain this.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FoundControls {
-    /// IA32_DEBUGCTL.
-    debug: u64,
-    /// DebugExtnCtl of AMD.
-    extension: u64,
-}
+pub struct FoundControls([u64; 2]);
 
 impl FoundControls {
     /// Before the trial.
-    pub const NONE: Self = Self { debug: 0, extension: 0 };
+    pub const NONE: Self = Self([0; 2]);
 }
 
 /// What was found in the registers, to be put back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SavedLastBranches {
-    /// The register that chooses the branches; IA32_LBR_CTL.
     select: u64,
     depth: u64,
     controls: FoundControls,
@@ -107,71 +70,62 @@ pub struct SavedLastBranches {
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn examine(cpu: &impl Cpu) -> Result<LastBranches, MissingFeature> {
-    match examine_by(cpu, |msr| Ok::<u64, Infallible>(cpu.rdmsr(msr))) {
-        Ok(examined) => examined,
+    match registers::examine_by(cpu, |msr| Ok::<u64, Infallible>(cpu.rdmsr(msr))) {
+        Ok(examined) => examined.map(LastBranches),
     }
-}
-
-fn examine_by<E>(
-    cpu: &impl Cpuid,
-    read: impl Fn(Msr) -> Result<u64, E>,
-) -> Result<Result<LastBranches, MissingFeature>, E> {
-    if vendor(cpu) == VENDOR_AMD {
-        return Ok(amd::examine(cpu));
-    }
-    if vendor(cpu) != VENDOR_INTEL {
-        return Ok(Err(MissingFeature::NoRecords));
-    }
-    let last = cpu.cpuid(leaf::VENDOR, 0).eax;
-    let has_leaf_7 = last >= leaf::STRUCTURED_FEATURES;
-    let more = Leaf7Edx::from_bits(if has_leaf_7 { cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).edx } else { 0 });
-    if more.arch_lbr() && last >= leaf::LAST_BRANCHES {
-        return Ok(architectural::examine(cpu).ok_or(MissingFeature::NoRecords));
-    }
-    let has_capabilities = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm();
-    let capabilities = if has_capabilities { read(IA32_PERF_CAPABILITIES)? } else { 0 };
-    let format = perfmon::PerfCapabilities::from_bits(capabilities).lbr_fmt();
-    Ok(legacy::examine(cpu, format).ok_or(MissingFeature::NoRecords))
-}
-
-/// Returns how records of an Intel processor freeze, by its version of performance monitoring.
-fn intel_freeze(cpu: &impl Cpuid) -> Freeze {
-    let reset = Msr::new(perfmon::IA32_PERF_GLOBAL_OVF_CTRL);
-    match LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).version() {
-        0 | 1 => Freeze::None,
-        2 | 3 => Freeze::Ends,
-        _ => Freeze::Until(reset, perfmon::GlobalStatus::new().with_lbr_frz(true).into_bits()),
-    }
-}
-
-/// Returns how records of an AMD processor freeze.
-const fn amd_freeze(can_freeze: bool) -> Freeze {
-    let reset = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS_CLR);
-    let frozen = perfmon_v2::GlobalStatus::new().with_lbrs_frozen(true).into_bits();
-    if can_freeze { Freeze::Until(reset, frozen) } else { Freeze::None }
 }
 
 /// Accesses the registers for the first time, and lets them record a [known loop](crate::known_loop).
 ///
+/// An entry that was read is not written back: format 4 faults for the sign of its own addresses where transactions are
+/// off (Linux, `lbr_from_signext_quirk_wr`).
+///
 /// # Errors
 /// The fault of a register, or [`Access::ReadBack`] of the newest entry if nothing was recorded.
 pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    let Ok(records) = examine_by(first.cpuid(), |msr| first.read(msr))? else { return Ok(()) };
-    if records.has_debug_control() {
-        first.read_write(IA32_DEBUGCTL)?;
-    }
+    let Ok(records) = registers::examine_by(first.cpuid(), |msr| first.read(msr))? else { return Ok(()) };
     if let Freeze::Until(reset, frozen) = records.freeze {
         first.write(reset, frozen)?;
     }
-    let newest = match records.registers {
-        Registers::Legacy(format) => format.access_first(first, records.depth)?,
-        Registers::Architectural => architectural::access_first(first, records.depth)?,
-        Registers::Amd => amd::access_first(first, records.depth)?,
-    };
-    match newest {
-        (register, 0) if first.writes() => Err(Fault::of_value(Access::ReadBack, register, 0)),
-        _ => Ok(()),
+    let [(control, _), (extension, enabled)] = records.controls(Filter::KERNEL);
+    if records.has_debug_control() {
+        first.read_write(control)?;
     }
+    if enabled != 0 {
+        first.read_write(extension)?;
+    }
+    let entries = || (0..records.depth).flat_map(|index| records.entry(index));
+    if records.layout == Layout::Architectural {
+        first.trying(IA32_LBR_DEPTH, |_| {
+            first.demand(IA32_LBR_DEPTH, records.depth.into())?;
+            // Entries beyond the depth do not exist.
+            if first.writes() { entries().try_for_each(|register| first.read(register).map(|_| ())) } else { Ok(()) }
+        })?;
+    } else {
+        entries().try_for_each(|register| first.read(register).and_then(|_| first.write(register, 0)))?;
+    }
+    let filter = Filter::KERNEL;
+    first.trying(records.select, |_| {
+        first.demand(records.select, 0)?;
+        first.demand(records.select, records.selected(filter))?;
+        let [by_debug_control, by_extension] = records.controls(filter.with_kernel(false));
+        let enabled = if by_extension.1 == 0 { by_debug_control } else { by_extension };
+        match enabled {
+            (_, 0) => first.run_loop(),
+            (control, bits) => first.trying(control, |found| {
+                first.demand(control, found | bits)?;
+                first.run_loop();
+                Ok(())
+            })?,
+        }
+        Ok(())
+    })?;
+    let top = if records.is_ring() { first.read(MSR_LASTBRANCH_TOS)? } else { 0 };
+    let newest = records.of_entry(records.from, place(top, 0, records.depth));
+    if first.read(newest)? == 0 && first.writes() {
+        return Err(Fault::of_value(Access::ReadBack, newest, 0));
+    }
+    Ok(())
 }
 
 /// Tries what a start with this filter writes. What is recorded meanwhile is emptied by the start. Returns what the
@@ -180,29 +134,29 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
 /// # Errors
 /// The fault, or the value that a register does not keep.
 pub(crate) fn try_filter(first: &FirstAccess<'_, impl GuardedCpu>, filter: Filter) -> Result<FoundControls, Fault> {
-    let mut found = FoundControls::default();
-    let Ok(records) = examine_by(first.cpuid(), |msr| first.read(msr))? else { return Ok(found) };
-    match records.registers {
-        Registers::Legacy(_) => first.try_value(legacy::MSR_LBR_SELECT, filter.select())?,
-        Registers::Architectural => first.try_value(architectural::IA32_LBR_CTL, filter.control())?,
-        Registers::Amd => {
-            first.try_value(amd::LBR_SELECT, filter.select())?;
-            found.extension = amd::try_on(first)?;
+    let mut found = FoundControls::NONE;
+    let Ok(records) = registers::examine_by(first.cpuid(), |msr| first.read(msr))? else { return Ok(found) };
+    first.try_value(records.select, records.selected(filter))?;
+    for ((control, bits), found) in records.controls(filter).into_iter().zip(&mut found.0) {
+        if bits != 0 {
+            *found = first.read_write(control)?;
+            first.try_value(control, *found | bits)?;
         }
     }
-    if records.uses_debug_control(filter) {
-        found.debug = first.read(IA32_DEBUGCTL)?;
-        let wanted = records.debug_control(found.debug, filter, DebugCtl::from_bits(u64::MAX));
-        first.try_value(IA32_DEBUGCTL, wanted)?;
-    }
     Ok(found)
+}
+
+/// Returns the entry of an age in a ring whose newest is `top`, which has more bits than the depth needs.
+fn place(top: u64, age: u8, depth: u8) -> u8 {
+    let [low, ..] = top.to_le_bytes();
+    low.wrapping_sub(age) & (depth - 1)
 }
 
 impl LastBranches {
     /// Returns the number of branches that the processor keeps.
     #[must_use]
     pub const fn depth(self) -> u8 {
-        self.depth
+        self.0.depth
     }
 
     /// Checks that the processor can record these branches.
@@ -210,45 +164,16 @@ impl LastBranches {
     /// # Errors
     /// What it lacks.
     pub fn check(self, filter: Filter) -> Result<(), MissingFeature> {
+        let Self(Registers { freeze, has_call_stack, has_kinds, .. }) = self;
         // Beside a freeze, call-stack mode loses track of its newest entry (Linux commit 2c70d0086e1a).
-        if filter.kernel() && (self.freeze == Freeze::None || filter.call_stack()) {
+        if filter.kernel() && (freeze == Freeze::None || filter.call_stack()) {
             Err(MissingFeature::NoFreeze)
-        } else if filter.call_stack() && !self.has_call_stack {
+        } else if filter.call_stack() && !has_call_stack {
             Err(MissingFeature::NoCallStack)
-        } else if !filter.call_stack() && !filter.has_every_kind() && !self.has_kinds {
+        } else if !filter.call_stack() && !filter.has_every_kind() && !has_kinds {
             Err(MissingFeature::NoKinds)
         } else {
             Ok(())
-        }
-    }
-
-    /// Returns whether IA32_DEBUGCTL lets it record.
-    const fn is_by_debug_control(self) -> bool {
-        matches!(self.registers, Registers::Legacy(_))
-    }
-
-    /// Returns whether IA32_DEBUGCTL can have a part in the recording. Of AMD, only processors that freeze are known to
-    /// have its upper bits.
-    const fn has_debug_control(self) -> bool {
-        !matches!((self.registers, self.freeze), (Registers::Amd, Freeze::None))
-    }
-
-    const fn uses_debug_control(self, filter: Filter) -> bool {
-        self.is_by_debug_control() || filter.kernel()
-    }
-
-    /// Returns IA32_DEBUGCTL with its bits that a recording with this filter changes as they are in `own`.
-    const fn debug_control(self, found: u64, filter: Filter, own: DebugCtl) -> u64 {
-        let found = DebugCtl::from_bits(found);
-        let found = if self.is_by_debug_control() { found.with_lbr(own.lbr()) } else { found };
-        let found = if filter.kernel() { found.with_freeze_lbrs_on_pmi(own.freeze_lbrs_on_pmi()) } else { found };
-        found.into_bits()
-    }
-
-    /// Writes the bits of IA32_DEBUGCTL that a recording changes, if there are any, as they are in `own`.
-    fn set_debug_control(self, cpu: &impl Cpu, filter: Filter, own: DebugCtl) {
-        if self.uses_debug_control(filter) {
-            cpu.wrmsr(IA32_DEBUGCTL, self.debug_control(cpu.rdmsr(IA32_DEBUGCTL), filter, own));
         }
     }
 
@@ -258,19 +183,25 @@ impl LastBranches {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn in_use_elsewhere(self, cpu: &impl Cpu) -> Option<(u32, u64)> {
-        let found = if self.has_debug_control() { cpu.rdmsr(IA32_DEBUGCTL) } else { 0 };
-        let control = DebugCtl::from_bits(found);
-        // Branch trace messages and last branch records exclude each other.
-        let is_traced = control.tr() || control.bts();
-        if control.freeze_lbrs_on_pmi() || (self.is_by_debug_control() && (control.lbr() || is_traced)) {
+        let Self(records) = self;
+        let [(control, _), (extension, enabled)] = records.controls(Filter::KERNEL);
+        if records.has_debug_control() {
             // The driver itself may have set FREEZE_WHILE_SMM.
-            return Some((IA32_DEBUGCTL.address(), control.with_freeze_while_smm(false).into_bits()));
+            let found = DebugCtl::from_bits(cpu.rdmsr(control)).with_freeze_while_smm(false);
+            // Branch trace messages and last branch records exclude each other.
+            let is_traced = found.lbr() || found.tr() || found.bts();
+            if found.freeze_lbrs_on_pmi() || (records.is_ring() && is_traced) {
+                return Some((control.address(), found.into_bits()));
+            }
         }
-        match self.registers {
-            Registers::Legacy(_) => legacy::in_use(cpu),
-            Registers::Architectural => architectural::in_use(cpu),
-            Registers::Amd => amd::in_use(cpu),
+        if enabled != 0 {
+            let found = cpu.rdmsr(extension);
+            if found & (enabled | BRANCH_SAMPLING) != 0 {
+                return Some((extension.address(), found));
+            }
         }
+        let select = cpu.rdmsr(records.select);
+        (select != 0).then_some((records.select.address(), select))
     }
 
     /// Begins to record on the current processor, with no branch recorded yet. Returns what is to be put back; `None`
@@ -279,23 +210,28 @@ impl LastBranches {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn start(self, cpu: &impl Cpu, filter: Filter, found: FoundControls) -> Option<SavedLastBranches> {
-        if self.uses_debug_control(filter) && cpu.rdmsr(IA32_DEBUGCTL) != found.debug {
+        let Self(records) = self;
+        let controls = || records.controls(filter).into_iter().zip(found.0).filter(|((_, bits), _)| *bits != 0);
+        if controls().any(|((control, _), found)| cpu.rdmsr(control) != found) {
             return None;
         }
-        let saved = match self.registers {
-            Registers::Legacy(format) => format.prepare(cpu, self.depth, filter),
-            Registers::Architectural => architectural::prepare(cpu, self.depth),
-            Registers::Amd => amd::prepare(cpu, self.depth, filter, found.extension)?,
-        };
-        if self.uses_debug_control(filter) {
-            cpu.wrmsr(IA32_DEBUGCTL, self.debug_control(found.debug, filter, DebugCtl::from_bits(u64::MAX)));
+        let mut saved = SavedLastBranches { select: cpu.rdmsr(records.select), depth: 0, controls: found };
+        let select = || cpu.wrmsr(records.select, records.selected(filter));
+        if records.layout == Layout::Architectural {
+            // A write of the depth empties the entries.
+            saved.depth = cpu.rdmsr(IA32_LBR_DEPTH);
+            cpu.wrmsr(IA32_LBR_DEPTH, records.depth.into());
+        } else {
+            select();
+            // The part that says whether there is a branch.
+            let part = if records.layout == Layout::Amd { records.to } else { records.from };
+            (0..records.depth).for_each(|index| cpu.wrmsr(records.of_entry(part, index), 0));
         }
-        match self.registers {
-            Registers::Legacy(_) => {}
-            Registers::Architectural => architectural::set_on(cpu, filter.control()),
-            Registers::Amd => amd::set_on(cpu, found.extension),
+        controls().for_each(|((control, bits), found)| cpu.wrmsr(control, found | bits));
+        if records.layout == Layout::Architectural {
+            select();
         }
-        Some(SavedLastBranches { controls: found, ..saved })
+        Some(saved)
     }
 
     /// Ends the recording, and empties the entries: they are addresses of the code of others. Registers that another
@@ -304,24 +240,20 @@ impl LastBranches {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn stop(self, cpu: &impl Cpu, filter: Filter, saved: SavedLastBranches) {
-        let is_ours = match self.registers {
-            Registers::Legacy(_) => legacy::is_ours(cpu, filter),
-            Registers::Architectural => architectural::is_ours(cpu, filter),
-            Registers::Amd => amd::is_ours(cpu, filter),
-        };
-        if !is_ours {
+        let Self(records) = self;
+        if cpu.rdmsr(records.select) != records.selected(filter) {
             return;
         }
-        match self.registers {
-            Registers::Legacy(_) => {}
-            Registers::Architectural => architectural::set_on(cpu, saved.select),
-            Registers::Amd => amd::set_off(cpu, saved.controls.extension),
+        for ((control, bits), found) in records.controls(filter).into_iter().zip(saved.controls.0) {
+            if bits != 0 {
+                cpu.wrmsr(control, cpu.rdmsr(control) & !bits | found & bits);
+            }
         }
-        self.set_debug_control(cpu, filter, DebugCtl::from_bits(saved.controls.debug));
-        match self.registers {
-            Registers::Legacy(format) => format.empty(cpu, self.depth, saved),
-            Registers::Architectural => architectural::empty(cpu, saved),
-            Registers::Amd => amd::empty(cpu, self.depth, saved),
+        cpu.wrmsr(records.select, saved.select);
+        if records.layout == Layout::Architectural {
+            cpu.wrmsr(IA32_LBR_DEPTH, saved.depth);
+        } else {
+            (0..records.depth).flat_map(|index| records.entry(index)).for_each(|register| cpu.wrmsr(register, 0));
         }
     }
 
@@ -331,17 +263,24 @@ impl LastBranches {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn read(self, cpu: &impl Cpu, filter: Filter, mut each: impl FnMut(Branch)) {
-        let each = |branch: Branch| {
-            let is_meant = filter.includes(branch);
-            if is_meant {
-                each(branch);
+        let Self(records) = self;
+        let top = if records.is_ring() { cpu.rdmsr(MSR_LASTBRANCH_TOS) } else { 0 };
+        for age in 0..records.depth {
+            let index = if records.is_ring() { place(top, age, records.depth) } else { age };
+            let read = |first| cpu.rdmsr(records.of_entry(first, index));
+            let is_amd = records.layout == Layout::Amd;
+            let first = read(if is_amd { records.to } else { records.from });
+            if records.layout.is_empty(first) {
+                break;
             }
-            is_meant
-        };
-        match self.registers {
-            Registers::Legacy(format) => format.read(cpu, self.depth, each),
-            Registers::Architectural => architectural::read(cpu, self.depth, each),
-            Registers::Amd => amd::read(cpu, self.depth, each),
+            let second = read(if is_amd { records.from } else { records.to });
+            let info = if records.layout.has_info() { read(records.info) } else { 0 };
+            let (from, to) = if is_amd { (second, first) } else { (first, second) };
+            match records.layout.branch(from, to, info) {
+                Some(branch) if filter.includes(branch) => each(branch),
+                Some(_) => break,
+                None => {}
+            }
         }
     }
 
@@ -350,12 +289,24 @@ impl LastBranches {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn go_on(self, cpu: &impl Cpu, filter: Filter) {
-        match self.freeze {
-            _ if !filter.kernel() => {}
-            Freeze::None => {}
-            Freeze::Ends => self.set_debug_control(cpu, filter, DebugCtl::from_bits(u64::MAX)),
-            Freeze::Until(reset, frozen) => cpu.wrmsr(reset, frozen),
+        let [(control, bits), _] = self.0.controls(filter);
+        match self.0.freeze {
+            Freeze::Ends if filter.kernel() => cpu.wrmsr(control, cpu.rdmsr(control) | bits),
+            Freeze::Until(reset, frozen) if filter.kernel() => cpu.wrmsr(reset, frozen),
+            _ => {}
         }
+    }
+
+    /// Compares the registers with what [`start`](Self::start) wrote. At most three reads.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn compare(self, cpu: &impl Cpu, filter: Filter) -> Option<Disturbance> {
+        let Self(records) = self;
+        let select = Disturbance::of(records.select, cpu.rdmsr(records.select), records.selected(filter));
+        let controls = records.controls(filter).into_iter().filter(|(_, bits)| *bits != 0);
+        let mut controls = controls.map(|(control, bits)| (control, cpu.rdmsr(control), bits));
+        select.or_else(|| controls.find_map(|(control, found, bits)| Disturbance::of(control, found, found | bits)))
     }
 
     /// Lets branches be recorded again after a [disturbance](Self::compare), if another program has ended the recording
@@ -368,32 +319,12 @@ impl LastBranches {
         cpu: &impl Cpu,
         filter: Filter,
         SavedLastBranches { controls, .. }: SavedLastBranches,
-        disturbance: Disturbance,
+        Disturbance { register, expected, .. }: Disturbance,
     ) -> bool {
-        let all = DebugCtl::from_bits(u64::MAX);
-        if disturbance.register == IA32_DEBUGCTL.address()
-            && disturbance.expected == self.debug_control(controls.debug, filter, all)
-        {
-            cpu.wrmsr(IA32_DEBUGCTL, disturbance.expected);
-            return true;
-        }
-        amd::repair(cpu, controls.extension, disturbance)
-    }
-
-    /// Compares the registers with what [`start`](Self::start) wrote. One read, or two.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn compare(self, cpu: &impl Cpu, filter: Filter) -> Option<Disturbance> {
-        let select = match self.registers {
-            Registers::Legacy(_) => legacy::compare(cpu, filter),
-            Registers::Architectural => architectural::compare(cpu, filter),
-            Registers::Amd => amd::compare(cpu, filter),
-        };
-        if select.is_some() || !self.is_by_debug_control() {
-            return select;
-        }
-        let found = cpu.rdmsr(IA32_DEBUGCTL);
-        Disturbance::of(IA32_DEBUGCTL, found, self.debug_control(found, filter, DebugCtl::from_bits(u64::MAX)))
+        let tried = self.0.controls(filter).into_iter().zip(controls.0);
+        let is_tried =
+            |((control, bits), found): ((Msr, u64), u64)| control.address() == register && expected == found | bits;
+        let control = tried.filter(|tried| is_tried(*tried)).map(|((control, _), _)| control).next();
+        control.map(|control| cpu.wrmsr(control, expected)).is_some()
     }
 }
