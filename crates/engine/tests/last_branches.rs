@@ -1,7 +1,8 @@
 //! Last branches behind each sample: those that the processor executed, in order, of every kind of records.
 
 use ::engine::{Engine, Interrupted};
-use model::{BranchKind, FaultingAccess, Mode, Quirk, TakenBranch};
+use model::{BranchKind, FaultingAccess, InterruptMode, Mode, Quirk, TakenBranch};
+use proptest::prelude::*;
 use protocol::{
     BRANCHES, BranchRecord, BranchType, ErrorCode, Event, EventRequest, Prediction, Record, StartHeader, flags,
     last_branches, modes,
@@ -459,5 +460,93 @@ fn an_interrupt_accesses_the_records_as_often_as_is_documented() {
         };
         let ([with_reads, with_writes], [reads, writes]) = (accesses(filter), accesses(0));
         assert_eq!([with_reads - reads, with_writes - writes], expected, "{name}, filter {filter:#x}");
+    }
+}
+
+/// What can happen while a session records.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// Code takes so many branches.
+    Branches(u8),
+    /// The counter overflows, and its interrupt is served.
+    Sample,
+    /// A deep sleep of the core.
+    Lose,
+    /// A sleep of the machine.
+    Sleep,
+    Tick,
+    /// Another session starts to sample the same event, or stops.
+    Other,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => (0..50_u8).prop_map(Step::Branches),
+        5 => Just(Step::Sample),
+        1 => Just(Step::Lose),
+        1 => Just(Step::Sleep),
+        1 => Just(Step::Tick),
+        1 => Just(Step::Other),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Every branch of a sample is one that was executed, in order, and none that was executed since the records were
+    /// emptied and has room is missing, whatever happens between.
+    #[test]
+    fn whatever_happens_a_sample_has_the_branches_that_were_executed_before_it(
+        kind in 0..KINDS.len(), mode in 0..3_usize, filter in prop::sample::select(vec![USER, BOTH]),
+        steps in prop::collection::vec(step(), 1..60)
+    ) {
+        let (name, format, depth, holds) = KINDS[kind];
+        prop_assume!(filter == USER || name != WITHOUT_FREEZE);
+        let machine = machine(name, format, 1);
+        let modes = [InterruptMode::Edge, InterruptMode::RaisedOnUnmask, InterruptMode::LostWhileMasked];
+        machine.processor(0).model().set_interrupt_mode(modes[mode]);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, &header(filter), &[sampled()]);
+        let (mut taken, mut expected, mut other, mut number) = (Vec::new(), Vec::new(), None, 0);
+        for step in steps {
+            match step {
+                Step::Branches(count) => {
+                    for _ in 0..count {
+                        let branch = user(number);
+                        number += 1;
+                        machine.processor(0).model().take_branch(&branch);
+                        taken.push(branch);
+                    }
+                }
+                Step::Sample => {
+                    sample(&machine, &engine, &[]);
+                    expected.push(taken.clone());
+                }
+                Step::Lose => {
+                    machine.processor(0).model().lose_last_branches();
+                    taken.clear();
+                }
+                Step::Sleep => {
+                    machine.fall_asleep(&engine);
+                    machine.wake(&engine);
+                    taken.clear();
+                }
+                Step::Tick => machine.tick_sampling(&engine, 0),
+                Step::Other => match other.take() {
+                    Some(session) => drop(stopped(client, &mut engine, session, None)),
+                    None => other = Some(started(client, &mut engine, &header(0), &[sampled()])),
+                },
+            }
+        }
+        stopped(client, &mut engine, session, None);
+        let stacks = by_sample(&fetched(client, &mut engine, session));
+        prop_assert_eq!(stacks.len(), expected.len());
+        for (stack, taken) in stacks.iter().zip(&expected) {
+            check(name, stack, taken, depth, holds);
+        }
+        if other.is_none() {
+            prop_assert_eq!(left_over(&machine, depth), [0; 7]);
+        }
     }
 }
