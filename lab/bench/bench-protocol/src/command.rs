@@ -28,6 +28,40 @@ pub enum Counter {
     Metric(u8),
 }
 
+/// Kind of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BranchKind {
+    /// A conditional branch.
+    Conditional,
+    /// A near relative jump.
+    DirectJump,
+    /// A near indirect jump.
+    IndirectJump,
+    /// A near relative call.
+    DirectCall,
+    /// A near indirect call.
+    IndirectCall,
+    /// A near return.
+    Return,
+    /// A far branch, an interrupt, an exception or a return from one.
+    Far,
+}
+
+/// A branch that code takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenBranch {
+    /// Address of the branch.
+    pub from: u64,
+    /// Address of the target.
+    pub to: u64,
+    /// Its kind.
+    pub kind: BranchKind,
+    /// Whether the processor had predicted it otherwise.
+    pub mispredicted: bool,
+    /// Cycles since the branch before.
+    pub cycles: u16,
+}
+
 /// A location at which a processor can be interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterruptSite {
@@ -51,9 +85,10 @@ pub enum Time {
     /// overflow it stops until the handler has returned, and the handler takes no model time. So each overflow has its
     /// own interrupt, and counters that the handler loads count from there on. For the limit of this, see
     /// [`Command::Skipped`]. While branches are stored, a processor takes about 20,000 per second, from one of its
-    /// interrupt sites to the next. Timers expire when they are due.
+    /// interrupt sites to the next, and before each interrupt
+    /// the 40 that its last branch records can keep. Timers expire when they are due.
     Real,
-    /// Only [`Command::Run`], [`Command::Branch`] and, for timers, [`Command::Tick`] make anything happen.
+    /// Only [`Command::Run`], [`Command::Branch`], [`Command::TakeBranches`] and, for timers, [`Command::Tick`] make anything happen.
     Script,
 }
 
@@ -296,6 +331,18 @@ pub enum Command {
         step: u64,
         /// Number of branches.
         count: u64,
+    },
+    /// Takes branches on a processor, which its last branch records keep. Refused unless the time is [`Time::Script`].
+    TakeBranches {
+        /// Which processor.
+        processor: u32,
+        /// The branches in their order.
+        branches: Vec<TakenBranch>,
+    },
+    /// Empties the last branch records of a processor, as a deep sleep of its core does.
+    LoseLastBranches {
+        /// Which processor.
+        processor: u32,
     },
     /// Returns the totals of each processor's Debug Store since the identity was set or since [`Command::ClearLedger`].
     DsWrites,

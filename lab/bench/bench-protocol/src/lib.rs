@@ -23,8 +23,8 @@ pub use answer::{
 };
 pub use client::{Client, Error};
 pub use command::{
-    CancelMoment, Command, ControlAreaMode, Counter, InterruptMode, InterruptSite, KvaShadow, RegisterQuirk,
-    ScriptedRequest, Time, TimerMode,
+    BranchKind, CancelMoment, Command, ControlAreaMode, Counter, InterruptMode, InterruptSite, KvaShadow,
+    RegisterQuirk, ScriptedRequest, TakenBranch, Time, TimerMode,
 };
 pub use random::Random;
 pub use stepping::{StepEntry, StepOverflow, StepPlan, StepReport};

@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Command, DsWrites, EventCount, InterruptSite, Interruptions, LedgerEntry, ScriptedRequest, SiteInterrupts,
-    Ticks, Time, TimerMode,
+    TakenBranch, Ticks, Time, TimerMode,
 };
 
 use super::{Client, Error, ask};
@@ -55,6 +55,22 @@ impl Client {
     /// If the time is real, there is no such processor, or it stays at HIGH_LEVEL.
     pub fn branch(&mut self, processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), Error> {
         ask!(self, Command::Branch { processor, user, from, step, count }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::TakeBranches`].
+    ///
+    /// # Errors
+    /// If the time is real, or there is no such processor.
+    pub fn take_branches(&mut self, processor: u32, branches: &[TakenBranch]) -> Result<(), Error> {
+        ask!(self, Command::TakeBranches { processor, branches: branches.to_vec() }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::LoseLastBranches`].
+    ///
+    /// # Errors
+    /// If there is no such processor.
+    pub fn lose_last_branches(&mut self, processor: u32) -> Result<(), Error> {
+        ask!(self, Command::LoseLastBranches { processor }, Answer::Done => ())
     }
 
     /// Sends [`Command::Tick`].

@@ -18,8 +18,8 @@ use crate::{
     violation,
 };
 use bench_protocol::{
-    Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, Handler, InterruptMode, InterruptSite,
-    RegisterQuirk, Registration, ScriptedRequest, StepPlan, Time, TimerMode,
+    Accesses, Answer, BranchKind, Command, Counter, DebugStore, DsWrites, EnabledCounter, Handler, InterruptMode,
+    InterruptSite, RegisterQuirk, Registration, ScriptedRequest, StepPlan, TakenBranch, Time, TimerMode,
 };
 use model::{
     Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Movement, Processor, Quirk, Selected,
@@ -71,6 +71,10 @@ pub fn answer(command: Command) -> Answer {
         }
         Command::DebugStore => Answer::DebugStore(per_processor(debug_store)),
         Command::Branch { processor, user, from, step, count } => done(branch(processor, user, from, step, count)),
+        Command::TakeBranches { processor, branches } => done(take_branches(processor, &branches)),
+        Command::LoseLastBranches { processor } => {
+            done(scripted_core(processor).map(|core| core.with(|state| state.processor.lose_last_branches())))
+        }
         Command::DsWrites => Answer::DsWrites(per_processor(ds_writes)),
         Command::Sleep => done(if power::sleep() { Ok(()) } else { refused(ASLEEP) }),
         Command::Wake { milliseconds } => {
@@ -282,6 +286,25 @@ fn ds_writes(state: &mut State) -> DsWrites {
         records_dropped: *records_refused,
         faults: *faults,
     }
+}
+
+fn take_branches(processor: u32, branches: &[TakenBranch]) -> Result<(), String> {
+    let core = scripted_core(processor)?;
+    core.with(|state| branches.iter().for_each(|branch| state.processor.take_branch(&taken(*branch))));
+    Ok(())
+}
+
+fn taken(TakenBranch { from, to, kind, mispredicted, cycles }: TakenBranch) -> model::TakenBranch {
+    let kind = match kind {
+        BranchKind::Conditional => model::BranchKind::Conditional,
+        BranchKind::DirectJump => model::BranchKind::DirectJump,
+        BranchKind::IndirectJump => model::BranchKind::IndirectJump,
+        BranchKind::DirectCall => model::BranchKind::DirectCall,
+        BranchKind::IndirectCall => model::BranchKind::IndirectCall,
+        BranchKind::Return => model::BranchKind::Return,
+        BranchKind::Far => model::BranchKind::Far,
+    };
+    model::TakenBranch { from, to, kind, mispredicted, cycles }
 }
 
 fn branch(processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), String> {

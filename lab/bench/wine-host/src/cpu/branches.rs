@@ -1,10 +1,13 @@
 //! The branches that a processor takes in real time.
 
 use bench_protocol::InterruptSite;
-use model::{Branch, Mode};
+use model::{Branch, BranchKind, Mode, TakenBranch};
 
 /// Of every ten branches, the first seven are taken in user mode, the others in kernel mode.
 const USER_OF_TEN: u64 = 7;
+
+/// Branches before an interrupt: more than any processor keeps.
+const LAST_BRANCHES: u16 = 40;
 
 /// The branches of one processor.
 #[derive(Debug, Default)]
@@ -30,6 +33,15 @@ impl Branches {
             self.since = 0;
         }
         due
+    }
+
+    /// Returns the branches before an interrupt: each from a site to the next, with some that were predicted wrong.
+    pub fn last_branches(&mut self, sites: &[InterruptSite]) -> impl Iterator<Item = TakenBranch> {
+        (0..LAST_BRANCHES).filter_map(|number| {
+            let (_, Branch { from, to, .. }) = self.next_branch(sites)?;
+            let (kind, mispredicted) = (BranchKind::DirectJump, number % 10 == 0);
+            Some(TakenBranch { from, to, kind, mispredicted, cycles: 1 + number })
+        })
     }
 
     /// Returns the next branch. It goes from one site to the next of its mode, or of any mode if none has the right

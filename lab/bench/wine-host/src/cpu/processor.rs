@@ -240,6 +240,11 @@ impl State {
         if is_due && let Some((mode, branch)) = self.branches.next_branch(&self.sites.sites()) {
             self.processor.branch(mode, branch);
         }
+        if self.processor.interrupt_due() {
+            for branch in self.branches.last_branches(&self.sites.sites()) {
+                self.processor.take_branch(&branch);
+            }
+        }
     }
 
     /// Executes the events of a script.
