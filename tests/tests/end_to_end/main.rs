@@ -50,6 +50,8 @@ mod interrupts;
 #[cfg(not(windows))]
 mod intervals;
 #[cfg(not(windows))]
+mod last_branches;
+#[cfg(not(windows))]
 mod life;
 #[cfg(not(windows))]
 mod live;

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 51] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 52] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -27,6 +27,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 51] = [
     ("interruptions", include_str!("interruptions.rs"), "the bench counts what interrupts the processors"),
     ("interrupts", include_str!("interrupts.rs"), "the model decides how interrupts behave at a masked entry"),
     ("intervals", include_str!("intervals.rs"), "the model counts at constant rates"),
+    ("last_branches", include_str!("last_branches.rs"), "the model takes the branches"),
     ("life", include_str!("life.rs"), "the model reports the counters that are enabled after a client dies"),
     ("live", include_str!("live.rs"), "the model has the registers of another program"),
     ("local_apic", include_str!("local_apic.rs"), "the local APIC is part of the model"),
