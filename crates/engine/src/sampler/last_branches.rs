@@ -1,5 +1,5 @@
-//! The last branches of each sample: read in the interrupt before the counters are served, which lets frozen records run
-//! on, and delivered behind the samples.
+//! The last branches of each sample: read in the interrupt before the counters are served, which lets frozen records
+//! run on, and delivered behind the samples.
 
 use pmu::{Cpu, CurrentCpu};
 use protocol::CounterSample;

@@ -138,7 +138,8 @@ fn intel_freeze(cpu: &impl Cpuid) -> Freeze {
     }
 }
 
-/// Returns the registers of an AMD processor with the Last Branch Stack of version 2 (Linux, arch/x86/events/amd/lbr.c).
+/// Returns the registers of an AMD processor with the Last Branch Stack of version 2 (Linux,
+/// arch/x86/events/amd/lbr.c).
 fn of_amd(cpu: &impl Cpuid) -> Result<Registers, MissingFeature> {
     let last = cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax;
     let perfmon = cpu.cpuid(leaf::EXTENDED_PERFMON, 0);

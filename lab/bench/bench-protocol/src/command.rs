@@ -88,7 +88,8 @@ pub enum Time {
     /// interrupt sites to the next, and before each interrupt
     /// the 40 that its last branch records can keep. Timers expire when they are due.
     Real,
-    /// Only [`Command::Run`], [`Command::Branch`], [`Command::TakeBranches`] and, for timers, [`Command::Tick`] make anything happen.
+    /// Only [`Command::Run`], [`Command::Branch`], [`Command::TakeBranches`] and, for timers, [`Command::Tick`] make
+    /// anything happen.
     Script,
 }
 
