@@ -6,7 +6,7 @@ use pmu::source::RawEvent;
 use protocol::{
     ALL_SOURCES, AreaRequest, BRANCHES, Code, Event, EventRequest, GroupRequest, Hello, IntervalRequest,
     PROTOCOL_VERSION, ProcessorSet, RegistersRequest, SamplesRequest, SessionRequest, SourceRequest, StartHeader,
-    StopRequest, area, event_flags, flags, group_flags, modes,
+    StopRequest, area, event_flags, flags, group_flags, last_branches, modes,
 };
 use zerocopy::{Immutable, IntoBytes};
 
@@ -249,7 +249,8 @@ impl Generator<'_, '_> {
             2 => header.budget = self.number(2_000),
             3 => header.batch = self.number(2_000),
             5 => header.round = self.number(u64::from(u32::MAX)),
-            6..=12 => header.last_branches = self.number(0x400),
+            6..=9 => header.last_branches = self.number(0x400),
+            10..=15 if sampled => header.last_branches = last_branches::ANY | (self.number(2) + 1),
             // Rings of all sessions together are bounded.
             4 if sampled => header.ring = 1 << (12 + self.choices.up_to(3)),
             _ => {}

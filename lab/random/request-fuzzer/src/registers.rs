@@ -3,11 +3,13 @@
 use model::CounterId;
 use simulation::SimMachine;
 
-/// Registers that select, start, stop and extend counters, of all makers; and those of the Debug Store.
-const RANGES: [std::ops::Range<u32>; 13] = [
+/// Registers that select, start, stop and extend counters, of all makers; those of the Debug Store; and those that choose
+/// and enable last branches.
+const RANGES: [std::ops::Range<u32>; 16] = [
     0x11..0x12,
     0x186..0x190,
     0x1A6..0x1A8,
+    0x1C8..0x1C9,
     0x1D9..0x1DA,
     0x360..0x372,
     0x38D..0x38E,
@@ -15,6 +17,8 @@ const RANGES: [std::ops::Range<u32>; 13] = [
     0x3A0..0x3F3,
     0x3F6..0x3F8,
     0x600..0x601,
+    0x14CE..0x14D0,
+    0xC000_010E..0xC000_0110,
     0xC000_0301..0xC000_0302,
     0xC001_0000..0xC001_0004,
     0xC001_0200..0xC001_020C,
@@ -31,7 +35,8 @@ const CCCR_OVF: u64 = 1 << 31;
 /// IA32_DEBUGCTL, of which software of all kinds writes only the bits that freeze counters, and registers that hold
 /// addresses or belong to the Debug Store, which no other program of an episode writes.
 pub const DEBUGCTL: u32 = 0x1D9;
-const NOT_WRITTEN: [std::ops::Range<u32>; 4] = [0x1A6..0x1A8, 0x3F0..0x3F8, 0x600..0x601, 0x3A0..0x3A0];
+const NOT_WRITTEN: [std::ops::Range<u32>; 7] =
+    [0x1A6..0x1A8, 0x1C8..0x1C9, 0x3A0..0x3A0, 0x3F0..0x3F8, 0x600..0x601, 0x14CE..0x14D0, 0xC000_010E..0xC000_0110];
 
 /// Events that the counters of a thread lose to the other thread (errata BJ122, BV98, HSD29).
 const LEAKING: std::ops::RangeInclusive<u16> = 0xD0..=0xD3;

@@ -1,7 +1,7 @@
 //! What happens on the machine between requests.
 
 use engine::{ClientId, Interrupted};
-use model::{Branch, Mode, Selected};
+use model::{Branch, Mode, Selected, TakenBranch};
 use simulation::Call;
 
 use crate::book::Session;
@@ -88,6 +88,11 @@ impl Episode<'_> {
                 let branch = Branch { from: number, to: number + 0x100, predicted: true };
                 self.machine.processor(processor).model().branch(mode, branch);
             }
+        }
+        for number in 0..40 {
+            let (from, cycles) = (0x1000 + 0x40 * number, 1);
+            let branch = TakenBranch { from, to: from + 0x20, cycles, ..TakenBranch::default() };
+            self.machine.processor(processor).model().take_branch(&branch);
         }
         let is_late = self.traits.late && self.one_in(4);
         if !self.is_asleep(processor) && !is_late {
