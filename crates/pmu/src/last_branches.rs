@@ -75,7 +75,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<LastBranches, MissingFeature> {
     }
 }
 
-/// Accesses the registers for the first time, and lets them record a [known loop](crate::known_loop).
+/// Accesses the registers for the first time, and lets them record branches of kernel mode meanwhile.
 ///
 /// An entry that was read is not written back: format 4 faults for the sign of its own addresses where transactions are
 /// off (Linux, `lbr_from_signext_quirk_wr`).
@@ -108,17 +108,9 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
     first.trying(records.select, |_| {
         first.demand(records.select, 0)?;
         first.demand(records.select, records.selected(filter))?;
-        let [by_debug_control, by_extension] = records.controls(filter.with_kernel(false));
-        let enabled = if by_extension.1 == 0 { by_debug_control } else { by_extension };
-        match enabled {
-            (_, 0) => first.run_loop(),
-            (control, bits) => first.trying(control, |found| {
-                first.demand(control, found | bits)?;
-                first.run_loop();
-                Ok(())
-            })?,
-        }
-        Ok(())
+        let mut enabling = records.controls(filter.with_kernel(false)).into_iter().filter(|(_, bits)| *bits != 0);
+        // The accesses themselves take branches.
+        enabling.try_for_each(|(control, bits)| first.trying(control, |found| first.demand(control, found | bits)))
     })?;
     let top = if records.is_ring() { first.read(MSR_LASTBRANCH_TOS)? } else { 0 };
     let newest = records.of_entry(records.from, place(top, 0, records.depth));

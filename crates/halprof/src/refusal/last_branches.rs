@@ -19,7 +19,7 @@ pub fn sentence(cause: ErrorCode, header: &ReplyHeader) -> String {
                      waits; Windows gives a driver no place to switch it off before"
                 }
                 Some(MissingFeature::NotDelivered) => {
-                    "they record nothing of a loop that was run: a hypervisor keeps their\n  values only"
+                    "they recorded nothing of the driver's own code: a hypervisor keeps their\n  values only"
                 }
                 Some(MissingFeature::NoFreeze) => {
                     "an interrupt does not stop the records, so that branches of kernel mode\n  \

@@ -9,7 +9,7 @@ pub enum MissingFeature {
     /// It has AMD's Branch Sampling (Zen 3), which holds interrupts back until sixteen branches were taken: a driver of
     /// Windows is not called before a processor waits for interrupts, where it would have to be switched off.
     BranchSampling = 1,
-    /// The registers exist, and record nothing of a known loop: a hypervisor keeps their values only.
+    /// The registers exist, and record nothing of the code that accesses them: a hypervisor keeps their values only.
     NotDelivered = 2,
     /// An interrupt does not stop the records, so that branches of kernel mode would be those of the interrupt handler.
     NoFreeze = 3,

@@ -311,6 +311,7 @@ impl Processor {
         }
         let was_open = self.apic.delivers();
         let written = self.store(msr, value);
+        self.leave_writer();
         if self.pmu.take_raised() {
             self.raise();
         }

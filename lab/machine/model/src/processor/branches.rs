@@ -17,8 +17,8 @@ const FROZEN: u32 = 58;
 
 /// Where interrupts lead, and the code there.
 const HANDLER: u64 = 0xFFFF_F800_0000_1000;
-/// The known loop: its branch, and where it leads.
-const LOOP: u64 = 0xFFFF_F800_0000_2000;
+/// The code that writes registers.
+const WRITER: u64 = 0xFFFF_F800_0000_2000;
 
 impl Processor {
     /// Takes a branch in `mode`. If the Branch Trace Store is on for that mode, writes a record to memory. A record
@@ -57,11 +57,15 @@ impl Processor {
         }
     }
 
-    /// Takes the branches of the known loop: the last ones, which are all that can be seen.
-    pub(super) fn loop_branches(&mut self, iterations: u32) {
-        for _ in 1..iterations.min(100) {
-            let (from, to) = (LOOP + 2, LOOP);
-            self.take_branch(&TakenBranch { from, to, cycles: 1, ..TakenBranch::default() });
-        }
+    /// Takes the branch behind a write of a register: the return from the function that writes.
+    pub(super) fn leave_writer(&mut self) {
+        let (from, to, kind) = (WRITER, WRITER + 0x100, BranchKind::Return);
+        self.take_branch(&TakenBranch { from, to, kind, ..TakenBranch::default() });
+    }
+
+    /// Returns whether a branch is one of the code that [writes registers](Self::wrmsr).
+    #[must_use]
+    pub fn is_of_writer(from: u64) -> bool {
+        from == WRITER
     }
 }

@@ -18,7 +18,6 @@ impl Processor {
     pub fn run_loop(&mut self, iterations: u32) {
         let events = movement::events_of_loop(&*self.cpuid, iterations);
         self.run(Mode::Kernel, &events);
-        self.loop_branches(iterations);
     }
 
     /// Executes code in `mode`. For each counter that counts in that mode, `events` returns the number of occurrences
