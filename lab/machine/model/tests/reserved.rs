@@ -392,7 +392,8 @@ const TABLE: &[(&str, &[Registers])] = &[
     (
         "nova-lake-derived", // family 18
         &[
-            each(0x186, 8, 0xFF10_0000_0000 | NEITHER),
+            each(0x186, 4, 0xFF18_0000_0000 | NEITHER), // with EN_LBR_LOG
+            each(0x18A, 4, 0xFF10_0000_0000 | NEITHER),
             each(0xC1, 8, ANY),
             each(0x4C1, 8, WIDTH_48),
             each(0x309, 4, WIDTH_48),
