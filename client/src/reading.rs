@@ -1,6 +1,7 @@
 //! A recording as the verbs show it: what is read of it, what the options select, and its rows.
 
 pub mod aggregate;
+pub mod branch_profile;
 pub mod calls;
 pub mod load;
 pub mod losses;

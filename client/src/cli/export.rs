@@ -41,7 +41,14 @@ FORMATS
            time; names are written as they are, so import them into a
            spreadsheet as text: one that begins with = + - or @ is no formula
   json     sums by process, module, symbol and address
-All but csv and json have the callers of each sample, if the recording has call
+  autofdo  the last branches of one module (record -j any,u), for llvm-profgen, which
+           makes a profile for clang and rustc of them:
+             llvm-profgen --binary=app.exe --unsymbolized-profile=FILE
+               --output=app.prof
+           The module is that of --module, or the program that was recorded. They
+           are compared with its image, and corrected where a processor names the
+           instruction before a branch
+All but csv, json and autofdo have the callers of each sample, if the recording has call
 stacks (record -g). Incomplete stacks end with a frame such as [truncated] or
 [no stack: taken elsewhere]. `.\\client script` prints the text of perf script,
 which other programs read.
@@ -51,6 +58,7 @@ EXAMPLES
   .\\client export app.rec --format html -o app.html
   .\\client export app.rec --format pprof -o app.pb.gz
   .\\client export app.rec --format csv --process app -o samples.csv
+  .\\client export app.rec --format autofdo --module app.exe -o app.txt
 ";
 
 /// Text after the options of `flamegraph` in `--help`.
@@ -111,6 +119,9 @@ impl ExportArgs {
         if self.pid && self.format != ExportFormat::Folded {
             return Err(ExportOptionError::Pid);
         }
+        if self.format == ExportFormat::Autofdo && !self.recording.selection.functions.is_empty() {
+            return Err(ExportOptionError::Symbol);
+        }
         let to_output = self.output.as_ref().is_none_or(|path| path.as_os_str() == "-");
         if is_terminal && to_output && self.format == ExportFormat::Pprof {
             return Err(ExportOptionError::Terminal);
@@ -131,6 +142,8 @@ pub enum ExportOptionError {
     MaxSamples,
     #[error("--pid is only for --format folded: the other formats have the numbers of processes")]
     Pid,
+    #[error("--symbol has no meaning for --format autofdo, which has the branches of a module")]
+    Symbol,
     #[error("a profile for pprof is binary, and standard output is a terminal")]
     Terminal,
 }
@@ -143,6 +156,7 @@ impl UserError for ExportOptionError {
     fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::MaxSamples => "leave --max-samples out, or select a part with --time".to_owned(),
+            Self::Symbol => "leave --symbol out".to_owned(),
             Self::Pid => "leave --pid out".to_owned(),
             Self::Terminal => "-o app.pb.gz".to_owned(),
         })
@@ -166,6 +180,8 @@ pub enum ExportFormat {
     Csv,
     /// Sums
     Json,
+    /// llvm-profgen: the last branches of a module
+    Autofdo,
 }
 
 /// Arguments of `flamegraph`.

@@ -112,7 +112,8 @@ impl LoadedRecording {
         Ok((loaded, table))
     }
 
-    fn unresolved(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
+    /// Reads the recording at `path` without its symbols.
+    pub fn unresolved(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
         let slice = slice(selection, path)?;
         let contents = Contents::read_slice(&mut reader(path)?, detail, slice.clone());
         let contents = contents.map_err(|cause| unreadable(path, cause))?;

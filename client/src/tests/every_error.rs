@@ -17,6 +17,7 @@ use crate::machine::driver_file::{DriverFileError, NotADriver, SignatureError};
 use crate::machine::dump::DumpError;
 use crate::machine::provider_security::ProviderSecurityError;
 use crate::machine::service::DriverBusy;
+use crate::reading::branch_profile::ProfileError;
 use crate::reading::open::RecordingError;
 use crate::verb::{AnnotateError, EndedInDelay, InstallError, SelftestError, TopologyError, Undone, Unestimated};
 use counts::condition::UndecidedError;
@@ -295,6 +296,27 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             RecordingError::NoBranches { path: "a.rec".into() }.into(),
             Exit::NotRecorded,
             "  try: .\\client record -b -- COMMAND",
+        ),
+        (ProfileError::Kinds.into(), Exit::NotRecorded, "  try: .\\client record -j any,u -- COMMAND"),
+        (
+            ProfileError::Several { names: vec!["app.exe".into(), "b.dll".into()] }.into(),
+            Exit::NotRecorded,
+            "  try: --module app.exe",
+        ),
+        (
+            ProfileError::Nothing.into(),
+            Exit::NotRecorded,
+            "  try: .\\client report --branch   (shows them, and how many were cut)",
+        ),
+        (
+            ProfileError::OtherCode { wrong: 3, all: 4, image: "app.exe".into() }.into(),
+            Exit::NoCode,
+            "  try: --symbols DIR, with the image that ran",
+        ),
+        (
+            ProfileError::Image { image: "app.exe".into(), cause: report::CodeError::NoCode(7) }.into(),
+            Exit::NoCode,
+            "  because: the image has no code at 0x7",
         ),
         (RecordingError::SameFile { path: "a.rec".into() }.into(), Exit::Usage, "  try: name another file with -o"),
         (

@@ -9,6 +9,7 @@ use report::{
 
 use crate::cli::{ExportArgs, ExportFormat};
 use crate::reading::aggregate::Aggregate;
+use crate::reading::branch_profile::ModuleProfile;
 use crate::reading::load::LoadedRecording;
 use crate::reading::losses::finish_export;
 use crate::verb::html;
@@ -23,6 +24,9 @@ const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, C
 
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     args.check(context.columns.is_some())?;
+    if args.format == ExportFormat::Autofdo {
+        return autofdo(args, context);
+    }
     let detail = Detail { stacks: true, parallelism: args.format == ExportFormat::Html, ..Detail::default() };
     let loaded = match args.format {
         ExportFormat::Csv => LoadedRecording::open_with_branches(&args.recording, detail),
@@ -41,6 +45,18 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
         context.warn(&sample_types_note(events))?;
     }
     finish_export(&loaded, context)
+}
+
+/// Writes the last branches of a module.
+fn autofdo(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
+    let (loaded, module) = ModuleProfile::read(&args.recording)?;
+    to(args.output.as_deref(), &loaded, context, |out, path| {
+        module.profile.write(out).map_err(|cause| loaded.export_error(ExportError::Write(cause), path))
+    })?;
+    for note in module.notes() {
+        context.warn(&note)?;
+    }
+    loaded.finish(context)
 }
 
 /// Writes to the file `output`, or to standard output if there is none or it is `-`.
@@ -80,6 +96,8 @@ fn write(
             let fold = if args.pid { folded_with_numbers } else { folded };
             loaded.folded(fold)?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
         }
+        // Written before, because it needs no symbols.
+        ExportFormat::Autofdo => Ok(()),
         ExportFormat::Html => return html::write(loaded, out, path).map(|()| None),
         ExportFormat::Json => {
             return write_json(out, &Aggregate::new(loaded, &COLUMNS, Limits::default())).map(|()| None);

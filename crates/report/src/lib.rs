@@ -27,6 +27,7 @@
 //! | `call_tree`, `call_rows` | trees of functions; rows of tables with what their functions call |
 //! | `branches` | branches of BTS by source and target |
 //! | `last_branches`, `branch_table` | the last branches of samples; by source and target |
+//! | `branch_profile`, `branch_code` | what they say of the code of a module, for compilers; its branch instructions |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `wait_reason` | why a thread did not run |
@@ -37,6 +38,8 @@
 #![forbid(unsafe_code)]
 
 mod annotation;
+mod branch_code;
+mod branch_profile;
 mod branch_table;
 mod branches;
 mod call_rows;
@@ -95,6 +98,7 @@ mod unwind_functions;
 mod wait_reason;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
+pub use branch_profile::{BranchProfile, CodeAgreement, branch_profiles, have_ranges};
 pub use branch_table::{LastBranch, LastBranchCount, LastBranchTable};
 pub use branches::{Branch, BranchCount, BranchCounts};
 pub use call_stacks::{CallStacks, Caller, Frame, Function, StackNote};

@@ -183,7 +183,10 @@ impl SymbolFinder {
     }
 
     /// Returns the path of the image of `module`.
-    pub(crate) fn image_file(&self, module: &Module) -> Result<PathBuf, Reason> {
+    ///
+    /// # Errors
+    /// If no image of the recorded build is found.
+    pub fn image_file(&self, module: &Module) -> Result<PathBuf, Reason> {
         if module.image_size == 0 {
             return Err(Reason::UnknownBuild);
         }

@@ -1,5 +1,6 @@
 //! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
+mod autofdo;
 pub(super) mod html;
 mod last_branches;
 mod stacks;

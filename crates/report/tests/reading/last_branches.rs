@@ -161,8 +161,8 @@ fn a_branch_of_several_processes_is_one_row() {
 }
 
 proptest! {
-    /// However the records of several processors are interleaved, divided into blocks and stacked, each sample has its own
-    /// branches.
+    /// However the records of several processors are interleaved, divided into blocks and stacked, each sample has its
+    /// own branches.
     #[test]
     fn every_sample_has_its_own_branches(
         samples in prop::collection::vec((0_u32..3, 0_usize..33), 1..40),

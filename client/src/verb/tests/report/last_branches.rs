@@ -5,10 +5,7 @@ use protocol::{BranchKind, BranchRecord, BranchType, Prediction, last_branches};
 use super::*;
 
 /// Returns a sample with branches: source, target, prediction and cycles of each, the newest first.
-pub(in super::super) fn with_branches(
-    sample: CounterSample,
-    branches: &[(u64, u64, Prediction, u16)],
-) -> Vec<SampleRecord> {
+pub(super) fn with_branches(sample: CounterSample, branches: &[(u64, u64, Prediction, u16)]) -> Vec<SampleRecord> {
     let CounterSample { time, process, thread, processor, event, .. } = sample;
     let record = |&(from, to, prediction, cycles): &(u64, u64, Prediction, u16)| {
         BranchRecord {
@@ -31,7 +28,7 @@ pub(in super::super) fn with_branches(
 }
 
 /// Returns a recording of these samples.
-pub(in super::super) fn recorded(session: &RecordedSession, records: &[SampleRecord]) -> File {
+pub(super) fn recorded(session: &RecordedSession, records: &[SampleRecord]) -> File {
     let mut writer = Writer::new(Vec::new(), session).unwrap();
     for process in processes() {
         writer.process(&process).unwrap();

@@ -1,0 +1,99 @@
+//! What last branches say of the code of a module.
+
+use std::io::Cursor;
+
+use protocol::{CounterSample, SampleRecord};
+use report::{BranchProfile, CodeAgreement, Filter, branch_profiles};
+
+use super::last_branches::{recorded, with_branches};
+use super::support::{APP, CYCLES, NT, NTDLL, read, sample};
+
+/// An image with two functions, of which `foo` has a loop from 0x1040 to 0x1083; built as README.md says.
+const IMAGE: &[u8] = include_bytes!("../fixtures/branches.exe");
+
+/// The branch of the loop.
+const BACK: (u64, u64) = (APP + 0x1083, APP + 0x1040);
+
+/// The call of `foo` in `bar`.
+const CALL: (u64, u64) = (APP + 0x10B8, APP + 0x1000);
+
+/// Returns the profiles of samples with these branches, each so many times.
+fn profiles(samples: &[(u32, &[(u64, u64)])]) -> Vec<(String, BranchProfile)> {
+    let mut records: Vec<SampleRecord> = Vec::new();
+    for (times, branches) in samples {
+        for _ in 0..*times {
+            let time = 1_000 + records.len() as u64;
+            records.extend(with_branches(CounterSample { time, ..sample(CYCLES, 8, APP + 0x1075, 1_000) }, branches));
+        }
+    }
+    let file = recorded(records);
+    let contents = read(&file);
+    let (profiles, _) = branch_profiles(&contents, &Filter::default(), &mut Cursor::new(&file)).unwrap();
+    let name = |profile: &BranchProfile| contents.processes.modules().name(profile.module).to_owned();
+    profiles.into_iter().map(|profile| (name(&profile), profile)).collect()
+}
+
+fn text(profile: &BranchProfile) -> String {
+    let mut text = Vec::new();
+    profile.write(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// The first ranges are those that llvm-profgen 19 finds in the same branches. It leaves out what is across an
+/// unconditional jump when it reads a text of ours.
+#[test]
+fn the_text_has_the_ranges_and_the_branches_that_llvm_profgen_reads() {
+    let stack = [BACK, BACK, BACK, BACK, BACK, BACK, CALL];
+    let [(name, profile)] = &profiles(&[(10, &stack)])[..] else { panic!() };
+    assert_eq!(name, "app.exe");
+    assert_eq!(text(profile), "2\n1000-1083:10\n1040-1083:50\n2\n1083->1040:60\n10b8->1000:10\n");
+    assert_eq!((profile.taken(), profile.broken), (70, 0));
+}
+
+#[test]
+fn a_range_is_in_one_module_and_begins_before_its_end() {
+    let leaves = (APP + 0x1090, NTDLL + 0x40);
+    let returns = (NTDLL + 0x50, APP + 0x1096);
+    let system_call = (NTDLL + 0x60, NT + 0x100);
+    for (stack, wanted) in [
+        // From the target in ntdll to its return; from the target in the program to the call out of it.
+        (
+            vec![returns, leaves, BACK],
+            vec![("app.exe", "1\n1040-1090:1\n1\n1083->1040:1\n"), ("ntdll.dll", "1\n40-50:1\n0\n")],
+        ),
+        (vec![system_call, returns], vec![]),
+        // A branch is missing between the two: the code cannot run backwards, nor for more than 64 KiB.
+        (vec![(APP + 0x1020, APP + 0x1000), BACK], vec![("app.exe", "0\n2\n1020->1000:1\n1083->1040:1\n")]),
+        (vec![(APP + 0x1_1041, APP), BACK], vec![("app.exe", "0\n2\n1083->1040:1\n11041->0:1\n")]),
+        (vec![(APP + 0x1_1040, APP), BACK], vec![("app.exe", "1\n1040-11040:1\n2\n1083->1040:1\n11040->0:1\n")]),
+    ] {
+        let found = profiles(&[(1, &stack)]);
+        let found: Vec<(&str, String)> = found.iter().map(|(name, profile)| (name.as_str(), text(profile))).collect();
+        let mut wanted: Vec<(&str, String)> = wanted.into_iter().map(|(name, text)| (name, text.to_owned())).collect();
+        wanted.sort_unstable();
+        let mut sorted = found.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, wanted, "{stack:x?}");
+    }
+    let [(_, broken)] = &profiles(&[(3, &[(APP + 0x1020, APP + 0x1000), BACK])])[..] else { panic!() };
+    assert_eq!(broken.broken, 3);
+}
+
+#[test]
+fn branch_instructions_agree_with_the_image_or_are_corrected_or_removed() {
+    // cmp edx, r8d is at 0x1080, and jne at 0x1083; 0x1066 is no branch.
+    let fused = (APP + 0x1080, APP + 0x1040);
+    let wrong = (APP + 0x1066, APP + 0x1040);
+    let into_loop = (APP + 0x100A, APP + 0x1019);
+    let mut found = profiles(&[(5, &[BACK, into_loop, CALL]), (3, &[fused, fused]), (2, &[wrong, CALL])]);
+    let profile = &mut found[0].1;
+    assert_eq!(profile.agree(IMAGE).unwrap(), CodeAgreement { right: 17, fused: 6, wrong: 2 });
+    let ranges = "1000-100a:5\n1019-1083:5\n1040-1083:3\n";
+    assert_eq!(text(profile), format!("3\n{ranges}3\n100a->1019:5\n1083->1040:11\n10b8->1000:7\n"));
+    assert!(profile.agree(b"MZ").is_err());
+    // Between the entry and the end of the loop there is an unconditional jump.
+    let mut found = profiles(&[(4, &[BACK, CALL])]);
+    let profile = &mut found[0].1;
+    profile.agree(IMAGE).unwrap();
+    assert_eq!((profile.ranges.len(), profile.broken), (0, 4));
+}
