@@ -26,11 +26,13 @@ impl Ticks {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// Converts a duration by a clock with `frequency` units per second.
+    /// Converts a duration by a clock with `frequency` units per second, at most 10^12.
     #[must_use]
     pub fn duration(self, frequency: u64) -> Duration100ns {
-        let units = u128::from(self.0) * u128::from(Duration100ns::PER_SECOND) / u128::from(frequency.max(1));
-        Duration100ns(u64::try_from(units).unwrap_or(u64::MAX))
+        let frequency = frequency.max(1);
+        // Seconds, and the rest of one: a division of 128 bits would be a function of its own.
+        let units = |ticks: u64| ticks.saturating_mul(Duration100ns::PER_SECOND);
+        Duration100ns(units(self.0 / frequency).saturating_add(units(self.0 % frequency) / frequency))
     }
 }
 
@@ -72,6 +74,8 @@ mod tests {
             (10_000_000, 10_000_000, 10_000_000),
             (7, 0, 70_000_000),
             (u64::MAX, 1, u64::MAX),
+            (u64::MAX, 10_000_000_000, 18_446_744_073_709_551),
+            (999_999_999_999, 1_000_000_000_000, 9_999_999),
         ] {
             assert_eq!(Ticks(ticks).duration(frequency), Duration100ns(wanted), "{ticks} at {frequency}");
         }

@@ -21,8 +21,12 @@ pub fn try_vec<T>(length: usize, mut make: impl FnMut(usize) -> T) -> Option<Vec
 #[must_use]
 pub fn try_reserved<T>(capacity: usize) -> Option<Vec<T>> {
     let mut items = Vec::new();
-    items.try_reserve_exact(capacity).ok()?;
-    Some(items)
+    if items.try_reserve_exact(capacity).is_ok() {
+        return Some(items);
+    }
+    // It has no memory, which only the compiler does not know: freeing it would be more code for each type.
+    core::mem::forget(items);
+    None
 }
 
 #[cfg(test)]

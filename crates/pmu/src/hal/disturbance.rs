@@ -7,7 +7,7 @@ use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::disturbance::{COUNTER, Disturbance};
 use crate::interface::ProfileInterface;
-use crate::state::{CounterSet, CpuCounters, Total, all_but, backwards};
+use crate::state::{CounterCell, CounterSet, CpuCounters, PerCpuPmu, Total, all_but, backwards};
 
 impl<E> Hal<E> {
     /// Compares the registers of the active counters of the current processor with the values that the driver wrote,
@@ -27,7 +27,8 @@ impl<E> Hal<E> {
         if !cpu_counters.active.all.is_empty() {
             let reserved = cpu_counters.counters(|state| !state.is_free());
             self.interface_with(cpu_counters.pmu).compare(current.cpu(), cpu_counters, |counters, disturbance| {
-                disturbed = disturbed.or(note(&cpu_counters, counters.and(reserved), (counters, &disturbance, now)));
+                disturbed =
+                    disturbed.or(note(cpu_counters.pmu, cpu_counters.cells, reserved, (counters, &disturbance, now)));
             });
             if cpu_counters.has_extra() {
                 disturbed = disturbed.or(self.compare_extra_registers(current, now));
@@ -99,20 +100,22 @@ impl<E> Hal<E> {
     }
 }
 
-/// Notes a disturbance of some counters, found at a time. Returns those that are `reserved`, if a new start writes the
+/// Notes a disturbance of some counters, found at a time. Returns those of them that are `reserved`, if a new start writes the
 /// register.
 #[cold]
 #[inline(never)]
 fn note(
-    cpu_counters: &CpuCounters<'_>,
+    pmu: &PerCpuPmu,
+    cells: &[CounterCell],
     reserved: CounterSet,
     (counters, disturbance, time): (CounterSet, &Disturbance, u64),
 ) -> CounterSet {
-    cpu_counters.pmu.disturbances.note(counters, *disturbance, time);
+    pmu.disturbances.note(counters, *disturbance, time);
     if disturbance.register == IA32_DEBUGCTL {
         return CounterSet::NONE;
     }
-    reserved.iter().map(|counter| cpu_counters.whole_of(counter)).collect()
+    let cpu_counters = CpuCounters { cells, pmu, ..CpuCounters::default() };
+    counters.and(reserved).iter().map(|counter| cpu_counters.whole_of(counter)).collect()
 }
 
 /// Adds the events up to `value` to the total of a counter. Returns the total. A value that went backwards was written
