@@ -558,3 +558,55 @@ proptest! {
         }
     }
 }
+
+/// What is recorded between the change of a filter and the next tick is another program's.
+#[test]
+fn a_stack_ends_at_a_branch_that_its_filter_excludes() {
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(USER), &[sampled()]);
+    machine.processor(0).model().wrmsr(0x1C8, 0).unwrap();
+    let kernel = TakenBranch { from: KERNEL, to: KERNEL + 0x100, ..user(0) };
+    sample(&machine, &engine, &[user(1), kernel, user(2)]);
+    stopped(client, &mut engine, session, None);
+    let stacks = by_sample(&fetched(client, &mut engine, session));
+    assert_eq!(stacks, [vec![]], "the newest are those of the interrupt, which the other filter lets through");
+    assert_eq!(machine.processor(0).model().rdmsr(0x1C8), Ok(0), "a stop leaves the other's filter");
+    assert_eq!(machine.processor(0).model().rdmsr(0x1D9).unwrap() & 1, 1, "and its recording");
+}
+
+/// Firmware leaves a bit that was not tried beside those of the recording.
+#[test]
+fn after_a_wake_with_other_controls_nothing_is_written_and_samples_have_no_branches() {
+    const BTF: u64 = 2;
+    let machine = machine("skylake-6600k", 3, 1);
+    machine.processor(0).model().set_firmware([(0x1D9, BTF)]);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(USER), &[sampled()]);
+    machine.fall_asleep(&engine);
+    machine.wake(&engine);
+    sample(&machine, &engine, &[user(1)]);
+    assert_eq!(machine.processor(0).model().rdmsr(0x1D9), Ok(BTF));
+    assert_eq!(machine.processor(0).model().rdmsr(0x1C8), Ok(0));
+    stopped(client, &mut engine, session, None);
+    assert_eq!(by_sample(&fetched(client, &mut engine, session)), [vec![]]);
+}
+
+/// The overflow of another session's event is no sample of this one, and has no branches here.
+#[test]
+fn branches_come_only_behind_samples_of_their_session() {
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(USER), &[sampled()]);
+    let branches = EventRequest { event: Event::of(6), interval: 4_096, ..sampled() };
+    let other = started(client, &mut engine, &header(0), &[branches]);
+    machine.processor(0).model().take_branch(&user(1));
+    machine.run(0, Mode::User, &|_| 4_096); // the other event alone overflows
+    machine.deliver(&engine, 0, &interrupted());
+    stopped(client, &mut engine, session, None);
+    assert_eq!(fetched(client, &mut engine, session), []);
+    assert_eq!(by_sample(&fetched(client, &mut engine, other)).len(), 1);
+}
