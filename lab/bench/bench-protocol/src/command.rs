@@ -85,8 +85,8 @@ pub enum Time {
     /// overflow it stops until the handler has returned, and the handler takes no model time. So each overflow has its
     /// own interrupt, and counters that the handler loads count from there on. For the limit of this, see
     /// [`Command::Skipped`]. While branches are stored, a processor takes about 20,000 per second, from one of its
-    /// interrupt sites to the next, and before each interrupt
-    /// the 40 that its last branch records can keep. Timers expire when they are due.
+    /// interrupt sites to the next, and while last branches
+    /// are recorded 40 in each step of time. Timers expire when they are due.
     Real,
     /// Only [`Command::Run`], [`Command::Branch`], [`Command::TakeBranches`] and, for timers, [`Command::Tick`] make
     /// anything happen.

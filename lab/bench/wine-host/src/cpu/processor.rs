@@ -231,6 +231,11 @@ impl State {
         let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
         selected.sort_unstable();
         selected.dedup();
+        if self.processor.keeps_last_branches() {
+            for branch in self.branches.last_branches(&self.sites.sites()) {
+                self.processor.take_branch(&branch);
+            }
+        }
         for mode in [Mode::User, Mode::Kernel] {
             let events: BTreeMap<Selected, u64> =
                 selected.iter().map(|what| (*what, self.clock.count_events(*what, mode, ticks))).collect();
@@ -239,11 +244,6 @@ impl State {
         let is_due = self.processor.stores_branches() && self.branches.advance(ticks, nt::ticks(BRANCH_INTERVAL));
         if is_due && let Some((mode, branch)) = self.branches.next_branch(&self.sites.sites()) {
             self.processor.branch(mode, branch);
-        }
-        if self.processor.interrupt_due() {
-            for branch in self.branches.last_branches(&self.sites.sites()) {
-                self.processor.take_branch(&branch);
-            }
         }
     }
 

@@ -86,19 +86,23 @@ impl LastBranches {
         self.is_unkind = is_unkind;
     }
 
-    /// Records a branch, unless `frozen`. `debugctl` is `IA32_DEBUGCTL`.
-    pub(crate) fn take(&mut self, branch: &TakenBranch, debugctl: u64, frozen: bool) {
-        let Some(facts) = &self.facts else { return };
-        let is_on = match facts.format {
+    /// Returns whether branches are recorded. `debugctl` is `IA32_DEBUGCTL`.
+    pub(crate) fn is_on(&self, debugctl: u64) -> bool {
+        self.facts.as_ref().is_some_and(|facts| match facts.format {
             Format::Amd => bit(self.control, AMD_ENABLE),
             Format::Architectural => bit(self.control, 0),
             Format::Legacy { .. } => bit(debugctl, LBR),
-        };
+        })
+    }
+
+    /// Records a branch, unless `frozen`. `debugctl` is `IA32_DEBUGCTL`.
+    pub(crate) fn take(&mut self, branch: &TakenBranch, debugctl: u64, frozen: bool) {
+        let Some(facts) = &self.facts else { return };
         let is_let_through = match facts.format {
             Format::Architectural => filter::captured(self.control, branch),
             _ => filter::not_suppressed(self.select, facts.has_nehalems_filter, branch),
         };
-        if !is_on || frozen || !is_let_through {
+        if !self.is_on(debugctl) || frozen || !is_let_through {
             return;
         }
         let calls_only = match facts.format {

@@ -31,9 +31,19 @@ impl Processor {
 
     /// Takes a branch, which the last branch records keep if they are on and let it through.
     pub fn take_branch(&mut self, branch: &TakenBranch) {
-        let debugctl = self.debug_store.rdmsr(DEBUGCTL).or_else(|| self.pmu.rdmsr(DEBUGCTL)).unwrap_or_default();
+        let debugctl = self.debugctl();
         let frozen = STATUS.iter().any(|status| self.pmu.rdmsr(*status).is_some_and(|status| bit(status, FROZEN)));
         self.last_branches.take(branch, debugctl, frozen);
+    }
+
+    /// Returns whether the last branch records are on.
+    #[must_use]
+    pub fn keeps_last_branches(&self) -> bool {
+        self.last_branches.is_on(self.debugctl())
+    }
+
+    fn debugctl(&self) -> u64 {
+        self.debug_store.rdmsr(DEBUGCTL).or_else(|| self.pmu.rdmsr(DEBUGCTL)).unwrap_or_default()
     }
 
     /// Empties the last branch records, as a deep sleep of the core does without the knowledge of Windows.
