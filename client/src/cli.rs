@@ -24,6 +24,7 @@ mod record;
 mod report;
 mod selection;
 mod session;
+mod spgo;
 mod stat;
 mod tasks;
 mod top;
@@ -50,9 +51,12 @@ pub use diff::{DiffArgs, DiffColumn, FailAbove, Work};
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
 pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, SchedArgs, ScriptArgs};
+pub use last_branches::LastBranchArgs;
 pub use record::RecordArgs;
 pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
+pub use session::SessionArgs;
+pub use spgo::SpgoArgs;
 pub use stat::{Aggregation, STAT_HELP, StatArgs};
 pub use top::TopArgs;
 
@@ -178,6 +182,9 @@ pub enum Verb {
     /// Show how long threads ran, waited and were ready, as `perf sched latency` does
     #[command(after_help = export::SCHED_HELP)]
     Sched(SchedArgs),
+    /// Make a profile for a compiler from the last branches of a run, for llvm-profgen
+    #[command(after_help = spgo::HELP)]
+    Spgo(SpgoArgs),
     /// Draw a recording as a flame graph
     #[command(after_help = export::FLAMEGRAPH_HELP)]
     Flamegraph(FlamegraphArgs),

@@ -47,7 +47,7 @@ FORMATS
                --output=app.prof
            The module is that of --module, or the program that was recorded. They
            are compared with its image, and corrected where a processor names the
-           instruction before a branch
+           instruction before a branch. `.\\client spgo` does all of this
 All but csv, json and autofdo have the callers of each sample, if the recording has call
 stacks (record -g). Incomplete stacks end with a frame such as [truncated] or
 [no stack: taken elsewhere]. `.\\client script` prints the text of perf script,

@@ -32,6 +32,11 @@ pub struct LastBranchArgs {
 }
 
 impl LastBranchArgs {
+    /// Returns the choice of all branches in user mode.
+    pub const fn of_user_mode() -> Self {
+        Self { branch_any: false, branch_filter: Some(USER | ANY) }
+    }
+
     /// Returns the bits of [`protocol::last_branches`]; 0 for none.
     pub fn bits(&self) -> u32 {
         self.branch_filter.unwrap_or(if self.branch_any { MODES | ANY } else { 0 })

@@ -137,7 +137,7 @@ EXAMPLES
 ";
 
 /// Arguments of `record`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RecordArgs {
     /// Sources to sample, with commas
     #[arg(short, long = "event", value_name = "A,B,...")]

@@ -127,6 +127,11 @@ pub struct RecordingArgs {
 }
 
 impl RecordingArgs {
+    /// Returns the arguments of a recording.
+    pub const fn of(file: PathBuf, selection: SelectionArgs) -> Self {
+        Self { file, input: None, selection }
+    }
+
     /// Returns the recording.
     pub fn file(&self) -> &Path {
         self.input.as_ref().unwrap_or(&self.file)

@@ -8,8 +8,7 @@ use halprof::event::SampledEvent;
 use halprof::text::processors::ProcessorList;
 
 use super::common::{BackendArgs, Force};
-use super::last_branches::LastBranchArgs;
-use super::record::{RecordArgs, StackArgs, frequency};
+use super::record::{RecordArgs, frequency};
 use super::session::{SessionArgs, ring};
 use super::tasks::TaskArgs;
 use crate::cli::duration;
@@ -89,19 +88,11 @@ impl TopArgs {
     pub fn record(&self) -> RecordArgs {
         let Self { processors, force, ring, budget, .. } = *self;
         RecordArgs {
-            when: None,
             events: self.events.clone(),
             freq: self.freq,
             count: self.count,
-            batch: None,
-            output: PathBuf::new(),
-            max_size: None,
-            keep_last: None,
-            branches: LastBranchArgs::default(),
-            stacks: StackArgs::default(),
-            tasks: TaskArgs::default(),
-            backend: BackendArgs::default(),
             session: SessionArgs { processors, force, ring, budget, all: true, duration: None, command: Vec::new() },
+            ..RecordArgs::default()
         }
     }
 }

@@ -15,8 +15,8 @@ use terminal::format::{counted, grouped};
 use user_error::exit::Exit;
 use user_error::{Error, UserError};
 
-/// Part of the branches, as a divisor, that may be at no branch instruction of the image: those of code that was changed
-/// in memory.
+/// Part of the branches, as a divisor, that may be at no branch instruction of the image: those of code that was
+/// changed in memory.
 const WRONG: u64 = 10;
 
 /// Why there is no profile for a compiler.

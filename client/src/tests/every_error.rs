@@ -19,7 +19,9 @@ use crate::machine::provider_security::ProviderSecurityError;
 use crate::machine::service::DriverBusy;
 use crate::reading::branch_profile::ProfileError;
 use crate::reading::open::RecordingError;
-use crate::verb::{AnnotateError, EndedInDelay, InstallError, SelftestError, TopologyError, Undone, Unestimated};
+use crate::verb::{
+    AnnotateError, EndedInDelay, InstallError, SelftestError, SpgoError, TopologyError, Undone, Unestimated,
+};
 use counts::condition::UndecidedError;
 use counts::requests::DetachedError;
 use events::condition::ConditionError;
@@ -296,6 +298,26 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             RecordingError::NoBranches { path: "a.rec".into() }.into(),
             Exit::NotRecorded,
             "  try: .\\client record -b -- COMMAND",
+        ),
+        (
+            SpgoError::Run { program: "llvm-profgen".into(), cause: other() }.into(),
+            Exit::Command,
+            "  try: --profgen FILE, with the path of LLVM's llvm-profgen.exe",
+        ),
+        (
+            SpgoError::Failed { program: "llvm-profgen".into(), last: "no".into() }.into(),
+            Exit::Failure,
+            "  try: LLVM 19 or later, which reads programs of Windows",
+        ),
+        (
+            SpgoError::NoLines { image: "app.exe".into() }.into(),
+            Exit::NoCode,
+            "  try: clang -gdwarf -fdebug-info-for-profiling, and lld-link /debug:dwarf",
+        ),
+        (
+            SpgoError::Empty { image: "app.exe".into() }.into(),
+            Exit::NoCode,
+            "  try: .\\client report --branch   (shows where the branches are)",
         ),
         (ProfileError::Kinds.into(), Exit::NotRecorded, "  try: .\\client record -j any,u -- COMMAND"),
         (

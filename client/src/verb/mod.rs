@@ -22,6 +22,7 @@ mod report;
 mod sched;
 mod script;
 mod selftest;
+mod spgo;
 mod start;
 pub mod stat;
 mod status;
@@ -41,6 +42,7 @@ pub use {
     annotate::AnnotateError,
     install::{InstallError, Undone},
     selftest::SelftestError,
+    spgo::SpgoError,
     stat::{EndedInDelay, TopologyError, Unestimated},
 };
 #[cfg(test)]
@@ -86,6 +88,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Export(args) => return export::run(args, context),
         Verb::Script(args) => return script::run(args, context),
         Verb::Sched(args) => return sched::run(args, context),
+        Verb::Spgo(args) => return spgo::run(args, context),
         Verb::Flamegraph(args) => return flamegraph::run(args, context),
         Verb::Selftest(args) => return selftest::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),

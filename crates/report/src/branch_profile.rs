@@ -165,8 +165,8 @@ impl BranchProfile {
         Ok(agreement)
     }
 
-    /// Writes the profile as llvm-profgen reads it: the number of ranges, a line `from-to:count` for each, the number of
-    /// branches, and a line `from->to:count` for each. Addresses are relative to the image base, in hexadecimal.
+    /// Writes the profile as llvm-profgen reads it: the number of ranges, a line `from-to:count` for each, the number
+    /// of branches, and a line `from->to:count` for each. Addresses are relative to the image base, in hexadecimal.
     ///
     /// # Errors
     /// If it cannot be written.

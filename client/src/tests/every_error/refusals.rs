@@ -584,7 +584,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 96] {
             52,
             [0x2, 0],
             Exit::UnsupportedSource,
-            "error: CPU 1 does not record these last branches\n  because: they record nothing of a loop that was run: a hypervisor keeps their\n  values only\n  try: on the host: Set-VMProcessor NAME -Perfmon @(\"pmu\", \"lbr\")   (Hyper-V)",
+            "error: CPU 1 does not record these last branches\n  because: they recorded nothing of the driver's own code: a hypervisor keeps their\n  values only\n  try: on the host: Set-VMProcessor NAME -Perfmon @(\"pmu\", \"lbr\")   (Hyper-V)",
         ),
         (
             52,

@@ -3,6 +3,8 @@
 mod autofdo;
 pub(super) mod html;
 mod last_branches;
+#[cfg(unix)]
+mod spgo;
 mod stacks;
 mod thinning;
 

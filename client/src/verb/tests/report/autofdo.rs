@@ -6,15 +6,15 @@ use super::last_branches::with_branches;
 use super::*;
 
 /// A program with a loop from 0x1040 to 0x1083, of crates/report/tests/fixtures/branches.c.
-const IMAGE: &[u8] = include_bytes!("../../../../../crates/report/tests/fixtures/branches.exe");
+pub(super) const IMAGE: &[u8] = include_bytes!("../../../../../crates/report/tests/fixtures/branches.exe");
 
 /// Its branch, that into it, and the call before both.
-const LOOP: [(u64, u64); 3] = [(0x1083, 0x1040), (0x100A, 0x1019), (0x10B8, 0x1000)];
+pub(super) const LOOP: [(u64, u64); 3] = [(0x1083, 0x1040), (0x100A, 0x1019), (0x10B8, 0x1000)];
 
-const USER: u32 = last_branches::USER | last_branches::ANY;
+pub(super) const USER: u32 = last_branches::USER | last_branches::ANY;
 
 /// Returns a recording of ten samples of the program with these branches, the newest first, and of one of ntdll.
-fn of(bits: u32, branches: &[(u64, u64)]) -> File {
+pub(super) fn of(bits: u32, branches: &[(u64, u64)]) -> File {
     let path = "C:\\app\\branches.exe".to_owned();
     let session = RecordedSession { last_branches: bits, command: vec![path.clone()], ..session() };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
