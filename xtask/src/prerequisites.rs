@@ -81,6 +81,13 @@ const EXPORTS: &[Package] = &[
     Package { name: "python3-pip", reason: "installs flameshow and gprof2dot", present: || on_path("pip3") },
 ];
 
+/// What makes profiles for compilers.
+const PROFILES: &[Package] = &[Package {
+    name: "llvm-19",
+    reason: "makes a profile for compilers of last branches",
+    present: || on_path("llvm-profgen-19") && on_path("llvm-objcopy-19"),
+}];
+
 /// Decodes profiles.
 const GO: Package = Package { name: "golang-go", reason: "has pprof", present: || on_path("go") };
 
@@ -176,6 +183,11 @@ pub fn for_counters(workspace: &Workspace) -> Result<()> {
 /// Installs the programs that open exports of recordings, if they are missing.
 pub fn for_exports(workspace: &Workspace) -> Result<()> {
     packages(workspace, EXPORTS)
+}
+
+/// Installs what makes profiles for compilers, if it is missing.
+pub fn for_profiles(workspace: &Workspace) -> Result<()> {
+    packages(workspace, PROFILES)
 }
 
 /// Installs what checks the dashboard against Grafana's types, if it is missing.

@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{client::Client, images, install, stacks, two_cpus};
+use super::{client::Client, images, install, profiles, stacks, two_cpus};
 use xtask::{files, prerequisites, run, workspace::Workspace};
 
 /// The packages of npm, with their releases. Firefox's own code needs a newer node than Debian has.
@@ -63,6 +63,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     inferno(workspace, &folder, &wanted)?;
     stacks::run(workspace, &client)?;
     images::run(workspace, &client)?;
+    profiles::run(workspace, &client)?;
     let modules = modules_of_npm(workspace)?;
     two_cpus::run(workspace, &client, &modules)?;
     browser(workspace, &modules, &folder)?;

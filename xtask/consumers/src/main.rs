@@ -13,6 +13,7 @@ mod images;
 mod libpfm4;
 mod monitoring;
 mod package;
+mod profiles;
 mod stacks;
 mod two_cpus;
 
