@@ -1,4 +1,4 @@
-//! Tests of `spgo`, with programs in the place of llvm-profgen that end as LLVM 19 does.
+//! Tests of `spgo`, with programs that end as llvm-profgen 19 does.
 
 use std::os::unix::fs::PermissionsExt;
 
