@@ -187,8 +187,8 @@ fn measured_group(sampler: &Sampler, current: CurrentCpu<'_, impl Cpu>, buffer: 
 fn serve_group(sampler: &Sampler, current: CurrentCpu<'_, impl Cpu>, buffer: &mut [u8]) {
     let (input, output) = (size_of::<GroupRequest>(), buffer.len());
     let mut request = Request { client: CLIENT, code: Code::ReadGroup as u32, buffer, input, output };
-    let read =
-        request.read_group(|wanted, client, reply| sampler.read_group(current, || Ticks(LATER), client, wanted, reply));
+    let read = request
+        .read_group(|wanted, client, reply| sampler.read_group(current, &|| Ticks(LATER), client, wanted, reply));
     assert!(read.is_some(), "the session can be read");
 }
 

@@ -146,7 +146,7 @@ impl Sampler {
     pub fn read_group(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        clock: impl Fn() -> Ticks,
+        clock: &impl Fn() -> Ticks,
         client: ClientId,
         request: GroupRequest,
         reply: &mut GroupReply,

@@ -69,6 +69,6 @@ fn a_read_reads_the_clock_twice() {
     };
     let request = GroupRequest { session, flags: group_flags::COMPARE, reserved: 0 };
     let mut read = GroupReply::new_zeroed();
-    engine.sampler().read_group(machine.current(0), clock, client.0, request, &mut read).unwrap();
+    engine.sampler().read_group(machine.current(0), &clock, client.0, request, &mut read).unwrap();
     assert_eq!((reads.get(), read.time_before, read.time_after), (2, 1, 2));
 }

@@ -189,7 +189,7 @@ impl Client {
         let mut request = Request { client: self.0, code: Code::ReadGroup as u32, buffer, input, output };
         let current = machine.current(processor);
         request.read_group(|wanted, client, reply| {
-            sampler.read_group(current, || machine.now_ticks(), client, wanted, reply)
+            sampler.read_group(current, &|| machine.now_ticks(), client, wanted, reply)
         })?;
         Some(reply)
     }

@@ -231,7 +231,7 @@ impl<'a> Episode<'a> {
             // The driver asks the sampler alone first.
             let direct = request.read_group(|wanted, client, reply| {
                 let current = machine.current(current.number());
-                sampler.read_group(current, || machine.now_ticks(), client, wanted, reply)
+                sampler.read_group(current, &|| machine.now_ticks(), client, wanted, reply)
             });
             is_direct = direct.is_some();
             match direct {
