@@ -156,6 +156,7 @@ fn records_of_another_program_are_left_to_it_and_nothing_is_left_behind() {
         .collect();
     lab.wire.take_branches(0, &branches).unwrap();
     client.kill().unwrap();
+    client.wait().unwrap();
     wait_for_enabled_counters(&mut lab, 0);
     let left: Vec<u64> = (0x680..0x6A0).map(|register| lab.wire.read_msr(0, register).unwrap()).collect();
     assert_eq!(left, [0; 32], "addresses of others' code");
