@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `driver` | mutations of the driver, which the end-to-end tests must notice |
+//! | `fuzzer` | earlier defects of the engine, which the fuzzer of requests must find |
 //! | `mutant` | the mutants that cargo-mutants lists, and the seeded choice |
 //! | `tree` | the copy of the sources that mutants are made in |
 //! | `switch` | many mutants in one build |
@@ -15,6 +16,7 @@
 
 mod driver;
 mod equivalent;
+mod fuzzer;
 mod mutant;
 mod programs;
 mod report;
@@ -63,8 +65,11 @@ fn main() -> ExitCode {
 /// Tries the mutants of an area. Fails if too many survive.
 fn run(workspace: &Workspace, arguments: &MutateArguments) -> Result<()> {
     ensure!(!cfg!(windows), "mutants are tried on Linux, where the model of the hardware is");
-    if arguments.area == "driver" {
-        return driver::run(workspace, arguments.only.as_deref().unwrap_or_default());
+    let part = arguments.only.as_deref().unwrap_or_default();
+    match arguments.area.as_str() {
+        "driver" => return driver::run(workspace, part),
+        "fuzzer" => return fuzzer::run(workspace, part),
+        _ => {}
     }
     let package = PathBuf::from("crates").join(&arguments.area);
     ensure!(workspace.root().join(&package).is_dir(), "there is no package {}", package.display());
