@@ -1,6 +1,7 @@
 //! Every check and test, cheap ones first, with the duration and the time budget of each.
 
 use std::{
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -98,8 +99,11 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
         end_to_end_tests(workspace, Scope::Soak)?;
     }
     interrupts::run(workspace, &InterruptArguments::default())?;
-    loom(workspace, Some(SOAK_PREEMPTIONS))?;
-    miri(workspace)?;
+    run::verbose(&mut loom(workspace, Some(SOAK_PREEMPTIONS)))?;
+    match miri(workspace) {
+        Ok(mut command) => run::verbose(&mut command)?,
+        Err(error) => println!("Miri was not run: {error:#}"),
+    }
     program::call(workspace, FUZZ, ["fuzz", "soak"])?;
     program::call(workspace, CONSUMERS, ["test", "--consumers"])?;
     println!("{}", line("soak", started.elapsed(), None, true));
@@ -124,8 +128,8 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     let groups = artifacts::groups().iter();
     stages.extend(groups.map(|group| Stage::new(group.lints, 40, || windows_lints(workspace, group))));
     stages.extend([
-        Stage::new("tests, native", 240, || native_tests(workspace)),
-        Stage::new("tests, loom", 60, || loom(workspace, None)),
+        Stage::new("tests, native", 240, || run::verbose(&mut native_tests(workspace))),
+        Stage::new("tests, loom", 60, || run::verbose(&mut loom(workspace, None))),
         Stage::new("documentation", 60, || documentation(workspace)),
         Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
         Stage::new("package", 20, || whole_package(workspace)),
@@ -141,10 +145,12 @@ fn whole_package(workspace: &Workspace) -> Result<()> {
     run::quiet(&mut program::command(workspace, VM, words))
 }
 
-/// Runs the native tests with a quarter of proptest's usual cases for each law. [`soak`] tries many more.
-fn native_tests(workspace: &Workspace) -> Result<()> {
+/// Returns the command that runs the native tests with a quarter of proptest's usual cases for each law. [`soak`] tries
+/// many more.
+pub fn native_tests(workspace: &Workspace) -> Command {
     let mut command = workspace.cargo("test");
-    run::verbose(command.args(["--quiet", "--locked"]).env("PROPTEST_CASES", "64"))
+    command.args(["--quiet", "--locked"]).env("PROPTEST_CASES", "64");
+    command
 }
 
 fn native_lints(workspace: &Workspace) -> Result<()> {
@@ -178,35 +184,34 @@ fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
     run::verbose(group.cargo(workspace, "clippy")?.args(["--", "-D", "warnings"]))
 }
 
-/// Runs the model checker loom on the ring, on what waits and ends in the driver, and on the engine: it tries every
+/// Returns the command that runs the model checker loom on the ring, on what waits and ends in the driver, and on the engine: it tries every
 /// order of the operations of several threads. It has a target folder of its own, because everything is compiled with
 /// loom's atomics. `preemptions` replaces the bounds of the tests, also where a test has none.
-fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Result<()> {
+pub fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Command {
     let mut command = workspace.cargo("test");
     command.args(["--quiet", "--locked", "--release"]);
     command.args(["--package", "sample-ring", "--package", "driver-core", "--package", "engine", "--test", "loom"]);
     if let Some(preemptions) = preemptions {
         command.env("LOOM_MAX_PREEMPTIONS", preemptions);
     }
-    run::verbose(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
+    command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom"));
+    command
 }
 
-/// Runs tests under Miri, which finds undefined behavior: those of the packages whose unsafe code ships and runs
-/// without Windows, and of those that read what it delivers. Not every nightly toolchain has Miri.
-fn miri(workspace: &Workspace) -> Result<()> {
+/// Returns the command that runs tests under Miri, which finds undefined behavior: those of the packages whose unsafe
+/// code ships and runs without Windows, and of those that read what it delivers.
+///
+/// # Errors
+/// Not every nightly toolchain has Miri.
+pub fn miri(workspace: &Workspace) -> Result<Command> {
     const PACKAGES: [&str; 4] = ["sample-ring", "driver-core", "debug-store", "protocol"];
-    let mut command = match tools::nightly_cargo(workspace, Some("miri")) {
-        Ok(command) => command,
-        Err(error) => {
-            println!("Miri was not run: {error:#}");
-            return Ok(());
-        }
-    };
+    let mut command = tools::nightly_cargo(workspace, Some("miri"))?;
     command.args(["miri", "test", "--quiet", "--locked"]);
     command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
     // proptest reads its folder. Miri is some hundred times slower.
     command.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", "4");
-    run::verbose(command.env("CARGO_TARGET_DIR", workspace.target().join("miri")))
+    command.env("CARGO_TARGET_DIR", workspace.target().join("miri"));
+    Ok(command)
 }
 
 /// How much the end-to-end tests repeat.

@@ -5,6 +5,7 @@ mod fuzz;
 mod interrupts;
 mod mutate;
 mod package;
+mod proof;
 mod vm;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub use self::{
     interrupts::InterruptArguments,
     mutate::MutateArguments,
     package::{Extras, Repository},
+    proof::ProofArguments,
     vm::VmArguments,
 };
 
@@ -130,6 +132,13 @@ pub enum Command {
     /// compares the driver's account with the model's ledger after each. Prints a table for an Intel and an AMD
     /// processor.
     Interrupts(InterruptArguments),
+
+    /// Make the manifest of a release: what was checked of this halprof.sys, with commands and results
+    ///
+    /// Builds the driver, and runs audits, tests, fuzzers, Miri and sweeps of interrupts for a stated time. The manifest
+    /// proof.json names the driver by its SHA-256. It is signed as the package is and put into the package, and
+    /// docs/proof.md gets its table. A stage that was not run is listed as such.
+    Proof(ProofArguments),
 
     /// Look for input for which a law does not hold
     Fuzz {

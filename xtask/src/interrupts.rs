@@ -31,5 +31,8 @@ fn sweep(workspace: &Workspace, arguments: &InterruptArguments, name: &str) -> R
     if let Some(scenario) = &arguments.scenario {
         command.args(["--scenario", scenario]);
     }
+    if let Some(sample) = arguments.sample {
+        command.args(["--sample", &sample.to_string()]);
+    }
     demo::on_bench_in(workspace, &workspace.prefix(name), &mut command, run::verbose)
 }

@@ -1,5 +1,5 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `interrupts`, `mutate`, `demo`, `lab`,
-//! `package`, `install`, `uninstall`, `vm`, `bench`, `findings`, `clean-lab`. They are the same on Linux and on
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `proof`, `fuzz`, `interrupts`, `mutate`, `demo`,
+//! `lab`, `package`, `install`, `uninstall`, `vm`, `bench`, `findings`, `clean-lab`. They are the same on Linux and on
 //! Windows; `install` and `uninstall` exist on Windows only, `findings` on Debian only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
@@ -15,7 +15,7 @@ use xtask::{
     command_line::Command,
     demo::{self, DemoProcessors},
     findings, installed, interrupts, lab, package, prefix, prerequisites,
-    program::{self, CONSUMERS, FUZZ, IMPORT, MUTATE, VM},
+    program::{self, CONSUMERS, FUZZ, IMPORT, MUTATE, PROOF, VM},
     workspace::Workspace,
 };
 
@@ -49,6 +49,7 @@ fn execute(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Vm(_) => program::hand_over(workspace, VM),
         Command::Fuzz { .. } => program::hand_over(workspace, FUZZ),
         Command::Mutate(_) => program::hand_over(workspace, MUTATE),
+        Command::Proof(_) => program::hand_over(workspace, PROOF),
         Command::Constraints | Command::Events { .. } => program::hand_over(workspace, IMPORT),
     }
 }

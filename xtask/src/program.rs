@@ -24,6 +24,8 @@ pub const FUZZ: &str = "xtask-fuzz";
 pub const IMPORT: &str = "xtask-import";
 /// Makes deliberate faults.
 pub const MUTATE: &str = "xtask-mutate";
+/// Makes the manifest of a release.
+pub const PROOF: &str = "xtask-proof";
 /// Signs and packs.
 pub const PACKAGE: &str = "xtask-package";
 /// Runs everything in a virtual machine.

@@ -93,7 +93,7 @@ pub fn duration(time: Duration) -> String {
 }
 
 /// Returns the command line, quoted as in a shell.
-fn line(command: &Command) -> String {
+pub fn line(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let quoted = |word: &std::ffi::OsStr| {
         let word = word.to_string_lossy();

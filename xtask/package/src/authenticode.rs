@@ -6,10 +6,13 @@
 
 use core::mem::{offset_of, size_of};
 
+use std::ops::Range;
+
 use anyhow::{Context, Result, ensure};
 use object::pe::{
     IMAGE_DIRECTORY_ENTRY_SECURITY, ImageDataDirectory, ImageDosHeader, ImageNtHeaders64, ImageOptionalHeader64,
 };
+use sha2::{Digest, Sha256};
 
 /// Alignment of the certificate table in the file.
 const ALIGNMENT: usize = 8;
@@ -33,10 +36,25 @@ pub fn certificates(signed: &[u8]) -> Result<&[u8]> {
     Ok(Parts::of(signed)?.certificates)
 }
 
+/// Returns Authenticode's SHA-256 of a PE file, in hexadecimal. A signature does not change it.
+pub fn digest(file: &[u8]) -> Result<String> {
+    let mut parts = Parts::of(file)?;
+    parts.covered.resize(parts.covered.len().next_multiple_of(ALIGNMENT), 0);
+    let (mut hash, mut begin) = (Sha256::new(), 0);
+    for field in parts.fields {
+        hash.update(parts.covered.get(begin..field.start).context("the fields are in order")?);
+        begin = field.end;
+    }
+    hash.update(parts.covered.get(begin..).context("the headers are truncated")?);
+    Ok(format!("{:x}", hash.finalize()))
+}
+
 /// A PE file, divided as Authenticode divides it.
 struct Parts<'a> {
     /// Everything before the certificate table, with zeros in the fields that the hash does not cover.
     covered: Vec<u8>,
+    /// Those fields, in order.
+    fields: [Range<usize>; 2],
     certificates: &'a [u8],
 }
 
@@ -56,10 +74,12 @@ impl<'a> Parts<'a> {
             file.split_at_checked(end).context("the certificate table is beyond the end of the file")?;
         ensure!(certificates.len() == length, "the certificate table does not extend to the end of the file");
         let mut covered = covered.to_vec();
-        for field in [optional + offset_of!(ImageOptionalHeader64, check_sum), entry, entry + 4] {
-            covered.get_mut(field..field + 4).context("the headers are truncated")?.fill(0);
+        let checksum = optional + offset_of!(ImageOptionalHeader64, check_sum);
+        let fields = [checksum..checksum + 4, entry..entry + size_of::<ImageDataDirectory>()];
+        for field in fields.clone() {
+            covered.get_mut(field).context("the headers are truncated")?.fill(0);
         }
-        Ok(Self { covered, certificates })
+        Ok(Self { covered, fields, certificates })
     }
 }
 

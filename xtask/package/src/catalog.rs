@@ -13,7 +13,7 @@ use authenticode::{AuthenticodeSignature, DigestInfo, SpcAttributeTypeAndOptiona
 use cms::content_info::{CmsVersion, ContentInfo};
 use cms::signed_data::{EncapsulatedContentInfo, SignedData, SignerInfos};
 use der::asn1::{BmpString, Null, ObjectIdentifier, OctetString, SetOfVec, UtcTime};
-use der::{Any, Encode, Sequence, Tag, TagNumber};
+use der::{Any, Decode, Encode, Sequence, Tag, TagNumber};
 use sha2::{Digest, Sha256};
 use x509_cert::attr::Attribute;
 use x509_cert::ext::Extension;
@@ -122,6 +122,15 @@ pub fn unsigned(members: &[Member], time: SystemTime) -> Result<Vec<u8>> {
     Ok(ContentInfo { content_type: SIGNED_DATA, content: Any::encode_from(&data)? }.to_der()?)
 }
 
+/// Returns the hashes of the files of a catalog, signed or not.
+pub fn hashes(catalog: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let info = ContentInfo::from_der(catalog)?;
+    let data: SignedData = info.content.decode_as()?;
+    let content = data.encap_content_info.econtent.context("the catalog has no content")?;
+    let list: TrustList = content.decode_as()?;
+    Ok(list.subjects.iter().map(|subject| subject.identifier.as_bytes().to_vec()).collect())
+}
+
 fn subject(member: &Member) -> Result<Subject> {
     let (identifier, indirect_data, kind) = match member.contents {
         Contents::Whole(bytes) => {
@@ -175,8 +184,6 @@ fn name_value(name: &str, value: &str) -> Result<NameValue> {
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
-
-    use der::Decode;
 
     use super::*;
 

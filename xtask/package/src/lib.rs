@@ -11,6 +11,7 @@ mod certificate;
 mod debian;
 mod distribution;
 mod inf;
+pub mod proof;
 #[cfg(test)]
 mod recording_profile;
 mod release;
@@ -118,6 +119,7 @@ fn make_whole(workspace: &Workspace) -> Result<PathBuf> {
     for name in OF_COMMAND_LINE {
         ensure!(folder.join(name).is_file(), "the test {COMMAND_LINE_TEST} of the client wrote no {name}");
     }
+    proof::adopt(workspace, &folder)?;
     Ok(folder)
 }
 
@@ -202,6 +204,7 @@ mod tests {
         let files =
             [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, INF].into_iter().chain(client).chain(agent).chain(library);
         let written = WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default());
+        let files = files.chain(["proof.json", "proof.cat", "proof.schema.json"]);
         for name in files.chain(written).chain(OF_COMMAND_LINE) {
             assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");
         }

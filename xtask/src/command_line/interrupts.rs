@@ -15,4 +15,7 @@ pub struct InterruptArguments {
     /// The seed of what is chosen at random
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
+    /// Interrupt only this number of instructions of each call, chosen at random
+    #[arg(long, value_name = "NUMBER")]
+    pub sample: Option<usize>,
 }
