@@ -184,9 +184,10 @@ fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
     run::verbose(group.cargo(workspace, "clippy")?.args(["--", "-D", "warnings"]))
 }
 
-/// Returns the command that runs the model checker loom on the ring, on what waits and ends in the driver, and on the engine: it tries every
-/// order of the operations of several threads. It has a target folder of its own, because everything is compiled with
-/// loom's atomics. `preemptions` replaces the bounds of the tests, also where a test has none.
+/// Returns the command that runs the model checker loom on the ring, on what waits and ends in the driver, and on the
+/// engine: it tries every order of the operations of several threads. It has a target folder of its own, because
+/// everything is compiled with loom's atomics. `preemptions` replaces the bounds of the tests, also where a test has
+/// none.
 pub fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Command {
     let mut command = workspace.cargo("test");
     command.args(["--quiet", "--locked", "--release"]);

@@ -135,9 +135,9 @@ pub enum Command {
 
     /// Make the manifest of a release: what was checked of this halprof.sys, with commands and results
     ///
-    /// Builds the driver, and runs audits, tests, fuzzers, Miri and sweeps of interrupts for a stated time. The manifest
-    /// proof.json names the driver by its SHA-256. It is signed as the package is and put into the package, and
-    /// docs/proof.md gets its table. A stage that was not run is listed as such.
+    /// Builds the driver, and runs audits, tests, fuzzers, Miri and sweeps of interrupts for a stated time. The
+    /// manifest proof.json names the driver by its SHA-256. It is signed as the package is and put into the package,
+    /// and docs/proof.md gets its table. A stage that was not run is listed as such.
     Proof(ProofArguments),
 
     /// Look for input for which a law does not hold

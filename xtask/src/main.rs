@@ -1,6 +1,6 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `proof`, `fuzz`, `interrupts`, `mutate`, `demo`,
-//! `lab`, `package`, `install`, `uninstall`, `vm`, `bench`, `findings`, `clean-lab`. They are the same on Linux and on
-//! Windows; `install` and `uninstall` exist on Windows only, `findings` on Debian only.
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `proof`, `fuzz`, `interrupts`, `mutate`,
+//! `demo`, `lab`, `package`, `install`, `uninstall`, `vm`, `bench`, `findings`, `clean-lab`. They are the same on Linux
+//! and on Windows; `install` and `uninstall` exist on Windows only, `findings` on Debian only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware. On Windows the installed WDK and the machine's own processor are used.

@@ -150,8 +150,8 @@ pub trait ProfileInterface {
         placement::assign_wanted(cpu_counters.counters(CounterState::is_free), CounterSet::NONE, wanted, assigned)
     }
 
-    /// Returns the counters that [`assign`](Self::assign) prefers for an event, if the event may have any counter of its
-    /// own beside others that have theirs. `None` if its counter depends on those of others in another way.
+    /// Returns the counters that [`assign`](Self::assign) prefers for an event, if the event may have any counter of
+    /// its own beside others that have theirs. `None` if its counter depends on those of others in another way.
     fn preferred(&self, wanted: &Wanted) -> Option<CounterSet> {
         let _ = wanted;
         None

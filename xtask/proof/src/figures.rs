@@ -42,7 +42,8 @@ pub fn requests(output: &str) -> Vec<(&'static str, u64)> {
     output.lines().filter_map(of).collect()
 }
 
-/// Returns the sums of the fuzzer of the driver: `12 requests in 3 rounds and 4 s, ...; 5 counts are those of the model`.
+/// Returns the sums of the fuzzer of the driver: `12 requests in 3 rounds and 4 s, ...; 5 counts are those of the
+/// model`.
 pub fn driver_requests(output: &str) -> Vec<(&'static str, u64)> {
     let sums = output.lines().rev().find_map(|line| number(line.split_once(" requests in ")?.0));
     sums.map(|sent| ("requests", sent)).into_iter().collect()

@@ -100,8 +100,8 @@ impl<E> Hal<E> {
     }
 }
 
-/// Notes a disturbance of some counters, found at a time. Returns those of them that are `reserved`, if a new start writes the
-/// register.
+/// Notes a disturbance of some counters, found at a time. Returns those of them that are `reserved`, if a new start
+/// writes the register.
 #[cold]
 #[inline(never)]
 fn note(

@@ -3,8 +3,8 @@
 use model::CounterId;
 use simulation::SimMachine;
 
-/// Registers that select, start, stop and extend counters, of all makers; those of the Debug Store; and those that choose
-/// and enable last branches.
+/// Registers that select, start, stop and extend counters, of all makers; those of the Debug Store; and those that
+/// choose and enable last branches.
 const RANGES: [std::ops::Range<u32>; 16] = [
     0x11..0x12,
     0x186..0x190,
