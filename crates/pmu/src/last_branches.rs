@@ -45,7 +45,7 @@ const BRANCH_SAMPLING: u64 = DebugExtnCtl::new().with_brs_en(true).into_bits();
 pub struct LastBranches(Registers);
 
 /// The registers that the recording shares with other uses, as its [trial](crate::Hal::try_last_branches) found them:
-/// those of [`Registers::controls`]. They are written only while they contain this.
+/// those of `Registers::controls`. They are written only while they contain this.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FoundControls([u64; 2]);
 

@@ -5,6 +5,7 @@
 //! | `manifest` | the manifest, a JSON object with a schema |
 //! | `stages` | what a run checks, and how the stages share its time |
 //! | `run` | a run: commands, their logs, and the manifest that becomes of them |
+//! | `recorder` | what a stage runs, and what becomes of the output |
 //! | `figures` | numbers in the output of the commands |
 //! | `summary` | the table in docs/proof.md |
 
@@ -12,6 +13,7 @@
 
 mod figures;
 mod manifest;
+mod recorder;
 mod run;
 mod stages;
 mod summary;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use xtask::{artifacts, checks, demo, workspace::Workspace};
 
 use crate::figures;
-use crate::run::Recorder;
+use crate::recorder::Recorder;
 
 /// What a stage does with so many minutes. A stage of a fixed length gets those that are left.
 pub type Work = fn(&mut Recorder<'_>, u64) -> Result<()>;

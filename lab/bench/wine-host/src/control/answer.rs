@@ -72,14 +72,10 @@ pub fn answer(command: Command) -> Answer {
         Command::DebugStore => Answer::DebugStore(per_processor(debug_store)),
         Command::Branch { processor, user, from, step, count } => done(branch(processor, user, from, step, count)),
         Command::TakeBranches { processor, branches } => done(take_branches(processor, &branches)),
-        Command::LoseLastBranches { processor } => {
-            done(scripted_core(processor).map(|core| core.with(|state| state.processor.lose_last_branches())))
-        }
+        Command::LoseLastBranches { processor } => done(lose_last_branches(processor)),
         Command::DsWrites => Answer::DsWrites(per_processor(ds_writes)),
         Command::Sleep => done(if power::sleep() { Ok(()) } else { refused(ASLEEP) }),
-        Command::Wake { milliseconds } => {
-            done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
-        }
+        Command::Wake { milliseconds } => done(wake(milliseconds)),
         Command::Advance { milliseconds } => set(|time| MACHINE.clock_offsets.advance(time), milliseconds),
         Command::HoldClocks(hold) => set(time::hold_clocks, hold),
         Command::NotifyPower { first, second } => set(notify_power, [first, second]),
@@ -292,6 +288,14 @@ fn take_branches(processor: u32, branches: &[TakenBranch]) -> Result<(), String>
     let core = scripted_core(processor)?;
     core.with(|state| branches.iter().for_each(|branch| state.processor.take_branch(&taken(*branch))));
     Ok(())
+}
+
+fn lose_last_branches(processor: u32) -> Result<(), String> {
+    scripted_core(processor).map(|core| core.with(|state| state.processor.lose_last_branches()))
+}
+
+fn wake(milliseconds: u64) -> Result<(), String> {
+    if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") }
 }
 
 fn taken(TakenBranch { from, to, kind, mispredicted, cycles }: TakenBranch) -> model::TakenBranch {
