@@ -56,7 +56,7 @@ impl Recorder<'_> {
 }
 
 /// Returns a command line with the variables that decide what it checks.
-fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let set = command.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?)));
     let set = set.filter(|(name, _)| VARIABLES.contains(name)).map(|(name, value)| format!("{name}='{value}'"));
     set.chain([run::line(command)]).collect::<Vec<_>>().join(" ")

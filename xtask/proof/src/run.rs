@@ -139,6 +139,7 @@ pub fn check(package: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{figures, recorder::shown};
 
     fn stage(work: stages::Work) -> Stage {
         Stage { name: "a stage", subject: "s", length: stages::Length::Fixed(1), work }
