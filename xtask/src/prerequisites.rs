@@ -82,11 +82,14 @@ const EXPORTS: &[Package] = &[
 ];
 
 /// What makes profiles for compilers.
-const PROFILES: &[Package] = &[Package {
-    name: "llvm-19",
-    reason: "makes a profile for compilers of last branches",
-    present: || on_path("llvm-profgen-19") && on_path("llvm-objcopy-19"),
-}];
+const PROFILES: &[Package] = &[
+    Package {
+        name: "llvm-19",
+        reason: "makes a profile for compilers of last branches",
+        present: || on_path("llvm-profgen-19") && on_path("llvm-objcopy-19"),
+    },
+    Package { name: "clang-19", reason: "compiles with that profile", present: || on_path("clang-19") },
+];
 
 /// Decodes profiles.
 const GO: Package = Package { name: "golang-go", reason: "has pprof", present: || on_path("go") };

@@ -1,4 +1,5 @@
-//! The profile that LLVM's llvm-profgen makes of last branches, for a program of Windows with DWARF and without.
+//! The profile that LLVM's llvm-profgen makes of last branches, for a program of Windows with DWARF and without, and what
+//! clang makes of it.
 //!
 //! The recording is made up: its branches are those of a loop and of the way into it.
 
@@ -11,6 +12,7 @@ use xtask::{prerequisites, run, workspace::Workspace};
 
 /// The program, and its branches from the newest to the oldest (crates/report/tests/fixtures/branches.c).
 const IMAGE: &str = "crates/report/tests/fixtures/branches.exe";
+const SOURCE: &str = "crates/report/tests/fixtures/branches.c";
 const BRANCHES: [&str; 4] = ["1083-1040", "1083-1040", "100a-1019", "10b8-1000"];
 
 /// Number of samples.
@@ -37,14 +39,30 @@ pub fn run(workspace: &Workspace, client: &Client) -> Result<()> {
     for line in LINES {
         ensure!(profile.lines().any(|one| one == line), "no {line:?} in the profile:\n{profile}");
     }
+    let weights = optimized(workspace, client, Some("branches.prof"))?;
+    ensure!(weights.contains("\"function_entry_count\", i64 101"), "clang does not use the profile:\n{weights}");
+    ensure!(weights.contains("\"branch_weights\", i32 203, i32 1}"), "the loop has other weights:\n{weights}");
+    let without = optimized(workspace, client, None)?;
+    ensure!(!without.contains("function_entry_count"), "clang knows counts without a profile:\n{without}");
     let stripped = client.folder.join("stripped.exe");
     run::quiet(Command::new("llvm-objcopy-19").arg("--strip-debug").arg(&image).arg(&stripped))?;
     record(workspace, client, "stripped")?;
     let output = spgo("stripped")?;
     let told = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && told.contains("has no DWARF"), "{told}");
-    println!("llvm-profgen made a profile of {} lines, and none without DWARF", profile.lines().count());
+    println!(
+        "llvm-profgen made a profile of {} lines that clang used, and none without DWARF",
+        profile.lines().count()
+    );
     Ok(())
+}
+
+/// Compiles the program again, with a profile. Returns clang's intermediate code, which has the counts that it uses.
+fn optimized(workspace: &Workspace, client: &Client, profile: Option<&str>) -> Result<String> {
+    let mut clang = Command::new("clang-19");
+    clang.args(["--target=x86_64-pc-windows-msvc", "-O2", "-gdwarf", "-fdebug-info-for-profiling", "-S", "-emit-llvm"]);
+    clang.args(profile.map(|profile| format!("-fprofile-sample-use={profile}")));
+    run::output(clang.arg(workspace.root().join(SOURCE)).args(["-o", "-"]).current_dir(&client.folder))
 }
 
 /// Makes the recording of an image in the folder of the client.
