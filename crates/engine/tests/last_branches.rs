@@ -72,11 +72,15 @@ fn interrupted() -> Interrupted {
     Interrupted { ip: 0x7FF6_0000_2000, process: 100, thread: 200, mode: protocol::Mode::User }
 }
 
-/// Takes these branches, then lets the counter overflow, and serves its interrupt.
-fn sample(machine: &SimMachine, engine: &Engine<&SimMachine>, branches: &[TakenBranch]) {
+fn take(machine: &SimMachine, branches: &[TakenBranch]) {
     for branch in branches {
         machine.processor(0).model().take_branch(branch);
     }
+}
+
+/// Takes these branches, then lets the counter overflow, and serves its interrupt.
+fn sample(machine: &SimMachine, engine: &Engine<&SimMachine>, branches: &[TakenBranch]) {
+    take(machine, branches);
     machine.run(0, Mode::User, &|_| INTERVAL.into());
     machine.deliver(engine, 0, &interrupted());
 }
@@ -609,4 +613,68 @@ fn branches_come_only_behind_samples_of_their_session() {
     stopped(client, &mut engine, session, None);
     assert_eq!(fetched(client, &mut engine, session), []);
     assert_eq!(by_sample(&fetched(client, &mut engine, other)).len(), 1);
+}
+
+/// A session that was stopped keeps its samples for its client. Its end is no end of another one's recording.
+#[test]
+fn a_session_that_was_stopped_takes_nothing_from_the_next_one() {
+    let machine = machine("skylake-6600k", 3, 1);
+    let mut engine = engine(&machine);
+    let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10));
+    let stopped_session = started(first, &mut engine, &header(USER), &[sampled()]);
+    sample(&machine, &engine, &[user(1)]);
+    stopped(first, &mut engine, stopped_session, None);
+    let session = started(second, &mut engine, &header(USER), &[sampled()]);
+    first.stop(&mut engine, stopped_session, None);
+    engine.close(first.0);
+    sample(&machine, &engine, &[user(2)]);
+    let stacks = by_sample(&fetched(second, &mut engine, session));
+    assert_eq!(stacks[0].iter().map(|branch| branch.from).collect::<Vec<_>>(), [user(2).from]);
+}
+
+/// Version 2 and 3 clear the enabling bit with the overflow. Before the interrupt is served that is no other program.
+#[test]
+fn a_tick_between_an_overflow_and_its_interrupt_finds_nothing_disturbed() {
+    for (name, format, depth, holds) in KINDS {
+        for filter in filters(name) {
+            let machine = machine(name, format, 1);
+            let mut engine = engine(&machine);
+            let client = Client::open(&mut engine, 1, 10);
+            let session = started(client, &mut engine, &header(filter), &[sampled()]);
+            let taken: Vec<TakenBranch> = (0..40).map(user).collect();
+            take(&machine, &taken);
+            machine.run(0, Mode::User, &|_| INTERVAL.into());
+            machine.tick_sampling(&engine, 0);
+            machine.deliver(&engine, 0, &interrupted());
+            let counts = stopped(client, &mut engine, session, None);
+            let stacks = by_sample(&fetched(client, &mut engine, session));
+            assert_eq!((stacks.len(), counts[0].disturbed_register), (1, 0), "{name}, filter {filter:#x}");
+            check(name, &stacks[0], &taken, depth, holds);
+        }
+    }
+}
+
+/// The overflow whose interrupt was lost has frozen the records. They are not those of the next sample.
+#[test]
+fn after_a_lost_interrupt_a_sample_has_its_own_branches() {
+    for (name, format, depth, holds) in KINDS {
+        for filter in filters(name) {
+            let machine = machine(name, format, 1);
+            machine.processor(0).model().set_interrupt_mode(InterruptMode::LostWhileMasked);
+            let mut engine = engine(&machine);
+            let client = Client::open(&mut engine, 1, 10);
+            let session = started(client, &mut engine, &header(filter), &[sampled()]);
+            let open = machine.processor(0).model().lvt();
+            machine.processor(0).model().set_lvt(open | 1 << 16);
+            let taken: Vec<TakenBranch> = (0..80).map(user).collect();
+            take(&machine, &taken[..40]);
+            machine.run(0, Mode::User, &|_| INTERVAL.into());
+            (0..3).for_each(|_| machine.tick_sampling(&engine, 0));
+            sample(&machine, &engine, &taken[40..]);
+            stopped(client, &mut engine, session, None);
+            let stacks = by_sample(&fetched(client, &mut engine, session));
+            assert_eq!(stacks.len(), 1, "{name}, filter {filter:#x}: the first sample is lost");
+            check(name, &stacks[0], &taken, depth, holds);
+        }
+    }
 }

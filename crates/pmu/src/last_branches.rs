@@ -289,14 +289,16 @@ impl LastBranches {
         }
     }
 
-    /// Compares the registers with what [`start`](Self::start) wrote. At most three reads.
+    /// Compares the registers with what [`start`](Self::start) wrote. At most three reads. Where interrupts end the
+    /// recording, the bit that lets it go on shows nothing: an overflow clears it, and each interrupt sets it.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn compare(self, cpu: &impl Cpu, filter: Filter) -> Option<Disturbance> {
         let Self(records) = self;
         let select = Disturbance::of(records.select, cpu.rdmsr(records.select), records.selected(filter));
-        let controls = records.controls(filter).into_iter().filter(|(_, bits)| *bits != 0);
+        let is_ended = records.freeze == Freeze::Ends && filter.kernel();
+        let controls = records.controls(filter).into_iter().filter(|(_, bits)| *bits != 0 && !is_ended);
         let mut controls = controls.map(|(control, bits)| (control, cpu.rdmsr(control), bits));
         select.or_else(|| controls.find_map(|(control, found, bits)| Disturbance::of(control, found, found | bits)))
     }
