@@ -60,7 +60,7 @@ impl Sampler {
         per_cpu.with_branch_stack(|stack| stack.read(current.cpu()));
     }
 
-    /// Lets them be recorded further after an interrupt.
+    /// Lets them be recorded further after an interrupt, also after one that was lost: it has frozen them.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

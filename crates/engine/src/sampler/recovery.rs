@@ -40,6 +40,7 @@ impl Sampler {
         }
         per_cpu.count_overflows(overflowed, Unsampled::Lost);
         self.begin_windows(current, overflowed);
+        Self::record_on(current, per_cpu);
     }
 
     /// Counts an interrupt of the current processor that found no overflow of the driver's counters. Too many of them
@@ -78,6 +79,7 @@ impl Sampler {
     pub(super) fn keep_silent(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
         let _ = per_cpu.count_spurious();
         self.hal.silence(current, CounterSet::NONE);
+        Self::record_on(current, per_cpu);
     }
 
     /// Ends the silence of the current processor, because a session starts to sample there. Returns the counters that
