@@ -17,6 +17,9 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
+/// Only a package whose driver `cargo xtask proof` has checked has them.
+const OF_PROOF: [&str; 3] = ["proof.cat", "proof.json", "proof.schema.json"];
+
 #[test]
 fn the_package_has_all_files_and_no_private_key() {
     // The system on which the package was made decides the format of the programs' debug information and of the static
@@ -53,13 +56,11 @@ fn the_package_has_all_files_and_no_private_key() {
     );
     let entries = fs::read_dir(package().unwrap()).unwrap();
     let names: BTreeSet<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    // Only a driver of which `cargo xtask proof` was run has them.
-    const OF_PROOF: [&str; 3] = ["proof.cat", "proof.json", "proof.schema.json"];
     let of_proof = OF_PROOF.iter().filter(|name| names.contains(**name)).count();
     assert!(of_proof == 0 || of_proof == OF_PROOF.len(), "{names:?}");
-    let named = names.iter().filter(|name| !OF_PROOF.contains(&name.as_str()));
+    let usual = names.iter().filter(|name| !OF_PROOF.contains(&name.as_str()));
     let is_special = |name: &String| ON_LINUX.iter().chain(&ON_WINDOWS).any(|other| other == name);
-    let (special, others): (BTreeSet<_>, _) = named.cloned().partition(is_special);
+    let (special, others): (BTreeSet<_>, _) = usual.cloned().partition(is_special);
     assert_eq!(others, wanted);
     assert!([ON_LINUX, ON_WINDOWS].iter().any(|wanted| special.iter().eq(wanted)), "{special:?}");
     for name in names {
