@@ -1,5 +1,5 @@
-//! The profile that LLVM's llvm-profgen makes of last branches, for a program of Windows with DWARF and without, and what
-//! clang makes of it.
+//! The profile that LLVM's llvm-profgen makes of last branches, for a program of Windows with DWARF and without, and
+//! what clang makes of it.
 //!
 //! The recording is made up: its branches are those of a loop and of the way into it.
 
