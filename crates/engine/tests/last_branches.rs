@@ -678,3 +678,22 @@ fn after_a_lost_interrupt_a_sample_has_its_own_branches() {
         }
     }
 }
+
+/// Another program writes its own value to a control register. What the recording has set elsewhere is taken back.
+#[test]
+fn a_recording_that_cannot_go_on_beside_another_program_leaves_nothing_on() {
+    const BTF: u64 = 2;
+    for (name, format) in [("zen5-9800x3d", 0), ("sapphire-rapids-2475x", 4), ("skylake-6600k", 3)] {
+        let machine = machine(name, format, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, &header(BOTH), &[sampled()]);
+        machine.processor(0).model().wrmsr(0x1D9, BTF).unwrap();
+        machine.tick_sampling(&engine, 0);
+        sample(&machine, &engine, &[user(1)]);
+        stopped(client, &mut engine, session, None);
+        assert_eq!(by_sample(&fetched(client, &mut engine, session)), [vec![]], "{name}");
+        assert_eq!(left_over(&machine, 16), [0; 7], "{name}");
+        assert_eq!(machine.processor(0).model().rdmsr(0x1D9).unwrap() & !(1 << 14), BTF, "{name}");
+    }
+}

@@ -81,13 +81,13 @@ impl BranchStack {
         self.subscriber
     }
 
-    /// Compares the registers with what the start wrote. A recording that another program ended goes on; one for which
-    /// it chose other branches is its own from then on.
+    /// Compares the registers with what the start wrote. A recording that another program ended goes on. One for which it
+    /// chose other branches is its own from then on; beside another value in a control register, the recording ends.
     pub(super) fn compare(&mut self, cpu: &impl Cpu) -> Option<Disturbance> {
         let saved = self.saved?;
         let disturbance = self.records.compare(cpu, self.filter)?;
         if !self.records.repair(cpu, self.filter, saved, disturbance) {
-            self.saved = None;
+            self.stop(cpu);
         }
         Some(disturbance)
     }
