@@ -81,8 +81,8 @@ impl BranchStack {
         self.subscriber
     }
 
-    /// Compares the registers with what the start wrote. A recording that another program ended goes on. One for which it
-    /// chose other branches is its own from then on; beside another value in a control register, the recording ends.
+    /// Compares the registers with what the start wrote. A recording that another program ended goes on. One for which
+    /// it chose other branches is its own from then on; beside another value in a control register, the recording ends.
     pub(super) fn compare(&mut self, cpu: &impl Cpu) -> Option<Disturbance> {
         let saved = self.saved?;
         let disturbance = self.records.compare(cpu, self.filter)?;
