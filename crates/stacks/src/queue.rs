@@ -72,7 +72,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Adds a last branch to the last sample, if there is one. What is behind it in its ring is behind it here too.
+    /// Adds a last branch to the last sample, if there is one. Records keep the order of their ring.
     pub fn add_branch(&mut self, branch: SampleRecord) -> bool {
         let Some(last) = self.waiting.back_mut() else { return false };
         last.branches.push(branch);
