@@ -287,9 +287,6 @@ fn a_processor_without_them_is_refused_with_the_reason() {
         ("zen-1800x", 0, USER, 0),
         (WITHOUT_FREEZE, 0, BOTH, 3),
         ("nehalem-920", 1, last_branches::USER | last_branches::RETURN, 4),
-        ("zen4-7700x", 0, last_branches::USER | CALL_STACK, 5),
-        ("sandy-bridge-2600k", 1, last_branches::USER | CALL_STACK, 5),
-        ("haswell-4710mq", 2, last_branches::MODES | CALL_STACK, 3),
     ] {
         let machine = machine(name, format, 1);
         assert_eq!(
@@ -300,9 +297,6 @@ fn a_processor_without_them_is_refused_with_the_reason() {
         assert_eq!(refused(&machine, &header(0), &[sampled()]).0, ErrorCode::None, "{name}: without them");
     }
 }
-
-const CALL_STACK: u32 =
-    last_branches::CALL_STACK | last_branches::DIRECT_CALL | last_branches::INDIRECT_CALL | last_branches::RETURN;
 
 /// A hypervisor that keeps what is written to the registers and records nothing.
 #[test]

@@ -156,13 +156,10 @@ impl LastBranches {
     /// # Errors
     /// What it lacks.
     pub fn check(self, filter: Filter) -> Result<(), MissingFeature> {
-        let Self(Registers { freeze, has_call_stack, has_kinds, .. }) = self;
-        // Beside a freeze, call-stack mode loses track of its newest entry (Linux commit 2c70d0086e1a).
-        if filter.kernel() && (freeze == Freeze::None || filter.call_stack()) {
+        let Self(Registers { freeze, has_kinds, .. }) = self;
+        if filter.kernel() && freeze == Freeze::None {
             Err(MissingFeature::NoFreeze)
-        } else if filter.call_stack() && !has_call_stack {
-            Err(MissingFeature::NoCallStack)
-        } else if !filter.call_stack() && !filter.has_every_kind() && !has_kinds {
+        } else if !filter.has_every_kind() && !has_kinds {
             Err(MissingFeature::NoKinds)
         } else {
             Ok(())

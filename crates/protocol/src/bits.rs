@@ -79,15 +79,12 @@ pub mod last_branches {
     pub const RETURN: u32 = 0x80;
     /// Far branches: system calls, interrupts, exceptions and the returns from them.
     pub const FAR: u32 = 0x100;
-    /// Each return removes the call that it returns from, so that what is kept is the call stack. With calls and
-    /// returns, and without other kinds.
-    pub const CALL_STACK: u32 = 0x200;
     /// Both modes.
     pub const MODES: u32 = USER | KERNEL;
     /// Every kind.
     pub const ANY: u32 = CONDITIONAL | DIRECT_JUMP | INDIRECT_JUMP | DIRECT_CALL | INDIRECT_CALL | RETURN | FAR;
     /// All defined bits.
-    pub const ALL: u32 = MODES | ANY | CALL_STACK;
+    pub const ALL: u32 = MODES | ANY;
 }
 
 /// Operations of an [`AreaRequest`](crate::AreaRequest), and bits of [`AreaRecord::flags`](crate::AreaRecord::flags).

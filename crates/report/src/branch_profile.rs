@@ -55,7 +55,7 @@ pub struct CodeAgreement {
 /// Returns whether the branches of a recording tell which code ran between two of them.
 #[must_use]
 pub const fn have_ranges(session: &RecordedSession) -> bool {
-    session.last_branches & EVERY_NEAR_KIND == EVERY_NEAR_KIND && session.last_branches & last_branches::CALL_STACK == 0
+    session.last_branches & EVERY_NEAR_KIND == EVERY_NEAR_KIND
 }
 
 /// Returns the profile of each module with branches, in no particular order, and what became of the branches of the

@@ -26,7 +26,6 @@ pub fn sentence(cause: ErrorCode, header: &ReplyHeader) -> String {
                      would be those of the interrupt handler"
                 }
                 Some(MissingFeature::NoKinds) => "it cannot choose branches by their kind",
-                Some(MissingFeature::NoCallStack) => "its records have no call-stack mode",
             };
             format!("CPU {processor} does not record these last branches\n  because: {why}")
         }

@@ -27,10 +27,8 @@ pub struct Filter {
     pub near_return: bool,
     /// Far branches, interrupts and exceptions.
     pub far: bool,
-    /// Call-stack mode.
-    pub call_stack: bool,
     /// Zero.
-    #[bits(6)]
+    #[bits(7)]
     pub reserved: u8,
 }
 
@@ -47,22 +45,14 @@ impl Filter {
         .with_near_return(true)
         .with_far(true);
 
-    /// The branches of call-stack mode.
-    const CALLS: Self =
-        Self::new().with_direct_call(true).with_indirect_call(true).with_near_return(true).with_call_stack(true);
-
     const fn kinds(self) -> Self {
         self.with_user(false).with_kernel(false)
     }
 
-    /// Returns whether it asks for something that has a meaning: a mode, a kind, and with call-stack mode exactly the
-    /// branches that make call stacks.
+    /// Returns whether it asks for something that has a meaning: a mode and a kind.
     #[must_use]
     pub const fn is_sound(self) -> bool {
-        let kinds = self.kinds();
-        let has_mode = self.user() || self.kernel();
-        let are_kinds = if self.call_stack() { kinds.0 == Self::CALLS.0 } else { kinds.0 != 0 };
-        has_mode && are_kinds && self.reserved() == 0
+        (self.user() || self.kernel()) && self.kinds().0 != 0 && self.reserved() == 0
     }
 
     /// Returns whether it chooses by mode alone.
@@ -89,7 +79,6 @@ impl Filter {
             .with_near_ind_call(!self.indirect_call())
             .with_near_ret(!self.near_return())
             .with_far_branch(!self.far())
-            .with_en_callstack(self.call_stack())
             .into_bits()
     }
 
@@ -99,7 +88,6 @@ impl Filter {
             .with_lbr_en(true)
             .with_os(self.kernel())
             .with_usr(self.user())
-            .with_call_stack(self.call_stack())
             .with_cond(self.conditional())
             .with_near_rel_jmp(self.direct_jump())
             .with_near_ind_jmp(self.indirect_jump())
@@ -130,7 +118,6 @@ mod tests {
             (Filter::new().with_user(true).with_indirect_call(true), 0x1ED, 0x10_0005),
             (Filter::new().with_user(true).with_near_return(true), 0x1DD, 0x20_0005),
             (Filter::new().with_user(true).with_far(true), 0x0FD, 0x40_0005),
-            (Filter::CALLS.with_user(true), 0x3C5, 0x38_000D),
         ] {
             assert!(filter.is_sound());
             assert_eq!((filter.select(), filter.control()), (select, control), "{filter:?}");
@@ -138,17 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_needs_a_mode_and_a_kind_and_call_stacks_need_calls_and_returns_alone() {
+    fn a_filter_needs_a_mode_and_a_kind() {
         let any = Filter::EVERY_KIND;
         for (filter, is_sound) in [
             (Filter::new(), false),
             (any, false),
             (Filter::new().with_user(true), false),
             (any.with_user(true), true),
-            (Filter::CALLS, false),
-            (Filter::CALLS.with_user(true), true),
-            (Filter::CALLS.with_user(true).with_near_return(false), false),
-            (any.with_user(true).with_call_stack(true), false),
             (Filter::from_bits(any.with_user(true).into_bits() | 1 << 15), false),
         ] {
             assert_eq!(filter.is_sound(), is_sound, "{filter:?}");

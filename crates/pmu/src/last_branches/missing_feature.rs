@@ -15,14 +15,12 @@ pub enum MissingFeature {
     NoFreeze = 3,
     /// Branches cannot be chosen by their kind.
     NoKinds = 4,
-    /// It has no call-stack mode.
-    NoCallStack = 5,
 }
 
 impl MissingFeature {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::NoRecords, Self::BranchSampling, Self::NotDelivered, Self::NoFreeze, Self::NoKinds, Self::NoCallStack];
+    pub const ALL: [Self; 5] =
+        [Self::NoRecords, Self::BranchSampling, Self::NotDelivered, Self::NoFreeze, Self::NoKinds];
 
     /// Returns the value with this number.
     #[must_use]
@@ -40,6 +38,6 @@ mod tests {
         for (number, missing_feature) in (0..).zip(MissingFeature::ALL) {
             assert_eq!((missing_feature as u64, MissingFeature::from_number(number)), (number, Some(missing_feature)));
         }
-        assert_eq!(MissingFeature::from_number(6), None);
+        assert_eq!(MissingFeature::from_number(5), None);
     }
 }

@@ -36,7 +36,6 @@ pub struct Registers {
     pub freeze: Freeze,
     /// Whether branches can be chosen by their kind.
     pub has_kinds: bool,
-    pub has_call_stack: bool,
 }
 
 /// What an interrupt of a counter does if IA32_DEBUGCTL.FREEZE_LBRS_ON_PMI is set (SDM Vol. 3B, "Freezing LBR and
@@ -89,7 +88,6 @@ fn architectural(cpu: &impl Cpuid) -> Option<Registers> {
         depth: deepest,
         freeze: intel_freeze(cpu),
         has_kinds: choices.branch_filter(),
-        has_call_stack: choices.call_stack(),
     })
 }
 
@@ -98,11 +96,10 @@ fn architectural(cpu: &impl Cpuid) -> Option<Registers> {
 fn legacy(cpu: &impl Cpuid, format: u8) -> Option<Registers> {
     use Microarchitecture as M;
     let microarchitecture = Microarchitecture::of(cpu);
-    let (depth, has_call_stack) = match microarchitecture {
-        M::Silvermont | M::KnightsLanding => (8, false),
-        M::Nehalem | M::Westmere | M::SandyBridge | M::IvyBridge => (16, false),
-        M::Haswell | M::Broadwell => (16, true),
-        M::Skylake | M::IceLake | M::Goldmont | M::GoldmontPlus | M::Tremont => (32, true),
+    let depth = match microarchitecture {
+        M::Silvermont | M::KnightsLanding => 8,
+        M::Nehalem | M::Westmere | M::SandyBridge | M::IvyBridge | M::Haswell | M::Broadwell => 16,
+        M::Skylake | M::IceLake | M::Goldmont | M::GoldmontPlus | M::Tremont => 32,
         _ => return None,
     };
     let (from, to) = if microarchitecture == M::Silvermont {
@@ -122,7 +119,6 @@ fn legacy(cpu: &impl Cpuid, format: u8) -> Option<Registers> {
         freeze: intel_freeze(cpu),
         // They record calls only with both kinds of jumps (Linux, `nhm_lbr_sel_map`).
         has_kinds: !matches!(microarchitecture, M::Nehalem | M::Westmere | M::Silvermont),
-        has_call_stack,
     })
 }
 
@@ -162,7 +158,6 @@ fn of_amd(cpu: &impl Cpuid) -> Result<Registers, MissingFeature> {
         depth,
         freeze: if features.lbr_and_pmc_freeze() { freeze } else { Freeze::None },
         has_kinds: true,
-        has_call_stack: false,
     })
 }
 

@@ -3,6 +3,7 @@
 mod common;
 
 mod architectural_pebs;
+mod call_stacks;
 mod checklist;
 mod countable;
 mod debug_store;
