@@ -19,6 +19,21 @@ use grant::grant_everything;
 /// IA32_PERF_GLOBAL_STATUS, and PerfCntrGlobalStatus.
 const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
+/// IA32_APIC_BASE, and its value: at its usual address, and enabled.
+const APIC_BASE: (u32, u64) = (0x1B, 0xFEE0_0900);
+
+/// IA32_PERF_CAPABILITIES.
+const CAPABILITIES: u32 = 0x345;
+
+/// IA32_DEBUGCTL, and MSR_LBR_SELECT: the registers whose values are compared.
+const COMPARED: [u32; 2] = [0x1D9, 0x1C8];
+
+/// MSR_LASTBRANCH_0_FROM_IP and MSR_LASTBRANCH_0_TO_IP, each the first of 32.
+const LAST_BRANCHES: [u32; 2] = [0x680, 0x6C0];
+
+/// An address of kernel mode, which the trial of the records looks for.
+const BRANCH: u64 = 0xFFFF_F800_0000_1000;
+
 /// By what each read advances the time-stamp counter.
 const STAMPS: u64 = 1_000;
 
@@ -37,6 +52,9 @@ pub struct PlainCpu {
     /// Values of the counters.
     pub counters: [AtomicU64; 4],
     written: AtomicU64,
+    compared: [AtomicU64; 2],
+    /// LBR_FMT; 0 of a processor that is used without last branches.
+    branch_format: u64,
     time_stamp: AtomicU64,
     /// What a clock shows.
     pub clock: AtomicU64,
@@ -56,8 +74,33 @@ impl PlainCpu {
             status: AtomicU64::new(overflowed.bits().into()),
             counters: [0, 1, 2, 3].map(|counter| AtomicU64::new(count(counter))),
             written: AtomicU64::new(0),
+            compared: Default::default(),
+            branch_format: 0,
             time_stamp: AtomicU64::new(0),
             clock: AtomicU64::new(0),
+        }
+    }
+
+    /// With last branch records of this format, which are always full.
+    pub const fn with_branches(mut self, format: u64) -> Self {
+        self.branch_format = format;
+        self
+    }
+
+    fn memory(&self, msr: Msr) -> &AtomicU64 {
+        let compared = COMPARED.iter().zip(&self.compared).find(|(register, _)| **register == msr.address());
+        compared.map_or(&self.written, |(_, value)| value)
+    }
+
+    /// Returns the constant value of a register, if it has one.
+    fn constant(&self, msr: u32) -> Option<u64> {
+        let (apic, base) = APIC_BASE;
+        let is_entry = || LAST_BRANCHES.iter().any(|first| (*first..first + 32).contains(&msr));
+        match msr {
+            _ if msr == apic => Some(base),
+            _ if self.branch_format == 0 => None,
+            CAPABILITIES => Some(self.branch_format),
+            _ => is_entry().then_some(BRANCH),
         }
     }
 }
@@ -79,13 +122,13 @@ fn read(identity: &CpuIdentity, leaf: u32, subleaf: u32) -> CpuIdResult {
 impl Cpu for PlainCpu {
     #[inline]
     fn rdmsr(&self, msr: Msr) -> u64 {
-        let register = if STATUS.contains(&msr.address()) { &self.status } else { &self.written };
-        register.load(Ordering::Relaxed)
+        let register = if STATUS.contains(&msr.address()) { &self.status } else { self.memory(msr) };
+        self.constant(msr.address()).unwrap_or_else(|| register.load(Ordering::Relaxed))
     }
 
     #[inline]
-    fn wrmsr(&self, _msr: Msr, value: u64) {
-        self.written.store(value, Ordering::Relaxed);
+    fn wrmsr(&self, msr: Msr, value: u64) {
+        self.memory(msr).store(value, Ordering::Relaxed);
     }
 
     #[inline]
