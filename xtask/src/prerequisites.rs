@@ -89,6 +89,7 @@ const PROFILES: &[Package] = &[
         present: || on_path("llvm-profgen-19") && on_path("llvm-objcopy-19"),
     },
     Package { name: "clang-19", reason: "compiles with that profile", present: || on_path("clang-19") },
+    Package { name: "lld-19", reason: "links what it compiles", present: || on_path("ld.lld-19") },
 ];
 
 /// Decodes profiles.

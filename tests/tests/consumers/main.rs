@@ -8,7 +8,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent;
+mod layout;
 mod recording;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::env;

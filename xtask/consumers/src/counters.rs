@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
+use super::bench;
 use xtask::{
     artifacts::{self, GNU},
     demo, files, package, prerequisites, run,
@@ -45,10 +46,8 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     compiler.google_benchmark()?;
     compiler.event_counters()?;
     criterion_benchmark(workspace, &folder)?;
-    let mut tests = workspace.cargo("test");
-    tests.args(["--locked", "--package", "tests", "--test", "consumers", "--", "--test-threads=1"]);
-    tests.args(["--skip", "agent::", "--skip", "recording::"]);
-    demo::on_bench(workspace, tests.env("HALPROF_CONSUMERS", &folder))?;
+    let others = ["--skip", "agent::", "--skip", "layout::", "--skip", "recording::"];
+    demo::on_bench(workspace, bench::tests(workspace, &others)?.env("HALPROF_CONSUMERS", &folder))?;
     examples(workspace, &folder)?;
     println!("google/benchmark, criterion and the header of event counters count what the model executes");
     Ok(())

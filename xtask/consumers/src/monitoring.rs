@@ -17,7 +17,8 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use xtask::{artifacts, demo, files, package, prerequisites, run, workspace::Workspace};
+use super::bench;
+use xtask::{demo, files, prerequisites, run, workspace::Workspace};
 
 /// The packages of npm, with their releases. Grafana's types lack those of its data source for Prometheus, which its
 /// foundation SDK has.
@@ -65,8 +66,6 @@ pub fn run(workspace: &Workspace) -> Result<()> {
 /// Lets Prometheus scrape the agent on the bench, the Pushgateway take its text, and a collector of OpenTelemetry
 /// receive what it exports.
 fn servers(workspace: &Workspace, folder: &Path, programs: &Path) -> Result<()> {
-    artifacts::build(workspace)?;
-    package::make(workspace)?;
     let collector = folder.join("collector");
     let wheel = collector.join("rotel/rotel-agent");
     if !wheel.is_file() {
@@ -74,8 +73,7 @@ fn servers(workspace: &Workspace, folder: &Path, programs: &Path) -> Result<()> 
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--break-system-packages", "--target"]);
         run::verbose(pip.arg(&collector).arg(ROTEL))?;
     }
-    let mut tests = workspace.cargo("test");
-    tests.args(["--locked", "--package", "tests", "--test", "consumers", "--", "--test-threads=1", "agent::"]);
+    let mut tests = bench::tests(workspace, &["agent::"])?;
     for (variable, name) in [
         ("HALPROF_PROMETHEUS", "prometheus"),
         ("HALPROF_PROMTOOL", "promtool"),

@@ -1,14 +1,15 @@
 //! The profile that LLVM's llvm-profgen makes of last branches, for a program of Windows with DWARF and without, and
 //! what clang makes of it.
 //!
-//! The recording is made up: its branches are those of a loop and of the way into it.
+//! One recording is made up: its branches are those of a loop and of the way into it. The other is made on the bench, of
+//! the branches that the program takes.
 
 use std::{fs, process::Command};
 
 use anyhow::{Result, ensure};
 
-use super::client::Client;
-use xtask::{prerequisites, run, workspace::Workspace};
+use super::{bench, client::Client};
+use xtask::{demo, prerequisites, run, workspace::Workspace};
 
 /// The program, and its branches from the newest to the oldest (crates/report/tests/fixtures/branches.c).
 const IMAGE: &str = "crates/report/tests/fixtures/branches.exe";
@@ -54,7 +55,7 @@ pub fn run(workspace: &Workspace, client: &Client) -> Result<()> {
         "llvm-profgen made a profile of {} lines that clang used, and none without DWARF",
         profile.lines().count()
     );
-    Ok(())
+    demo::on_bench(workspace, &mut bench::tests(workspace, &["layout::"])?)
 }
 
 /// Compiles the program again, with a profile. Returns clang's intermediate code, which has the counts that it uses.

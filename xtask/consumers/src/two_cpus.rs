@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, path::Path, process::Command};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::client::Client;
-use xtask::{artifacts, demo, files, package, run, workspace::Workspace};
+use super::{bench, client::Client};
+use xtask::{demo, files, run, workspace::Workspace};
 
 /// Packages of PyPI with their releases.
 const PYTHON: [&str; 2] = ["flameshow==1.1.5", "gprof2dot==2025.4.14"];
@@ -64,11 +64,7 @@ pub fn run(workspace: &Workspace, client: &Client, modules: &Path) -> Result<()>
 
 /// Records on the bench.
 fn record(workspace: &Workspace, file: &Path) -> Result<()> {
-    artifacts::build(workspace)?;
-    package::make(workspace)?; // `client install` refuses an unsigned driver
-    let mut tests = workspace.cargo("test");
-    tests.args(["--locked", "--package", "tests", "--test", "consumers", "--", "--test-threads=1", "recording::"]);
-    demo::on_bench(workspace, tests.env("HALPROF_RECORDING", file))
+    demo::on_bench(workspace, bench::tests(workspace, &["recording::"])?.env("HALPROF_RECORDING", file))
 }
 
 /// Returns what the report has.
