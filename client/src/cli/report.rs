@@ -84,6 +84,10 @@ LAST BRANCHES
   sample are cut at the first with an address that its process cannot have: a
   context switch does not remove those of another process. --module and --symbol
   select where a branch begins, all other options the samples.
+  --branch-history shows below each row the ways on which the processor came to
+  its samples: the target of the newest branch, the branch instruction, and so
+  on to the oldest, down to 0.5 % of all events. Successive executions of a loop
+  are shown once.
 
 ONE ORDER
   --merge shows the samples of each processor in the order in which they were
@@ -228,6 +232,12 @@ impl ReportArgs {
             || self.fields.contains(&FieldName::Children)
     }
 
+    /// Returns the direction in which calls are shown below each row.
+    pub fn call_order(&self) -> Option<CallOrder> {
+        let of_branches = self.branches.branch_history.then_some(CallOrder::Callee);
+        of_branches.or(self.calls.call_graph.map(CallOrder::from))
+    }
+
     /// Returns the columns to show.
     pub fn shown(&self) -> Vec<FieldName> {
         if !self.fields.is_empty() {
@@ -290,6 +300,14 @@ pub struct BranchOptions {
         ]
     )]
     pub branch: bool,
+    /// Show the last branches below each row, the newest first, as -g callee shows callers
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "branch", "merge", "children", "call_graph", "latency", "parallelism", "json", "csv"
+        ]
+    )]
+    pub branch_history: bool,
 }
 
 /// Which names are shown, and how.
@@ -541,6 +559,9 @@ mod tests {
             "report -g up",
             "report --branch --merge",
             "report --branch --sort symbol",
+            "report --branch --branch-history",
+            "report --branch-history -g caller",
+            "report --branch-history --json",
             "report a.rec b.rec",
             "export",
             "export --format tiff",

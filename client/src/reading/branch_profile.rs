@@ -96,12 +96,8 @@ impl ModuleProfile {
     /// # Errors
     /// If there are none, or the image is not the one that ran.
     pub fn read(args: &RecordingArgs) -> Result<(LoadedRecording, Self), Error> {
-        let loaded = LoadedRecording::unresolved(args.file(), &args.selection, Detail::default())?;
-        let session = &loaded.contents.session;
-        if session.last_branches == 0 {
-            return Err(RecordingError::NoBranches { path: args.file().to_owned() }.into());
-        }
-        if !have_ranges(session) {
+        let loaded = LoadedRecording::with_branches_unresolved(args, Detail::default())?;
+        if !have_ranges(&loaded.contents.session) {
             return Err(ProfileError::Kinds.into());
         }
         let read = branch_profiles(&loaded.contents, &loaded.filter, &mut loaded.reopen(None)?);

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, RecordedSession};
 use report::{
-    Contents, Detail, ExportError, Filter, Input, LastBranchTable, Missing, NamePattern, PerfMapProblem, Reason,
-    SampleLocation, SampledSource, SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
+    Contents, Detail, ExportError, Filter, Input, LastBranchStats, LastBranchTable, Missing, NamePattern,
+    PerfMapProblem, Reason, SampleLocation, SampledSource, SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
 };
 
 use crate::cli::{RecordingArgs, SelectionArgs};
@@ -55,13 +55,40 @@ impl LoadedRecording {
     /// Reads the recording at `path` and resolves the selected samples.
     pub fn open_file(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
         let mut loaded = Self::unresolved(path, selection, detail)?;
-        let finder = loaded.finder(selection)?;
-        let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        loaded.resolve(selection)?;
+        Ok(loaded)
+    }
+
+    /// Resolves the selected samples and their callers.
+    fn resolve(&mut self, selection: &SelectionArgs) -> Result<(), Error> {
+        let finder = self.finder(selection)?;
+        let Self { contents, filter, symbol_index, .. } = self;
         *symbol_index = SymbolIndex::new(contents, filter, &finder);
         let is_selected = |location: &SampleLocation| filter.selects(location.sampled_source(), location.process);
         let locations = contents.sample_counts.locations().filter(|(location, _)| is_selected(location));
         let locations = locations.map(|(location, weight)| (location, weight.events));
         filter.symbols = resolved_names(filter, locations, symbol_index)?;
+        Ok(())
+    }
+
+    /// Reads a recording whose samples have their last branches in the place of call stacks, and resolves all of them.
+    pub fn with_branch_history(args: &RecordingArgs, detail: Detail) -> Result<(Self, LastBranchStats), Error> {
+        let mut loaded = Self::with_branches_unresolved(args, Detail { stacks: false, ..detail })?;
+        let read = loaded.contents.use_branch_history(&loaded.filter, &mut reader(args.file())?);
+        let stats = read.map_err(|error| loaded.export_error(error, None))?;
+        loaded.resolve(&args.selection)?;
+        Ok((loaded, stats))
+    }
+
+    /// Reads a recording with last branches, without its symbols.
+    ///
+    /// # Errors
+    /// If it has none, or cannot be read.
+    pub fn with_branches_unresolved(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
+        let loaded = Self::unresolved(args.file(), &args.selection, detail)?;
+        if loaded.contents.session.last_branches == 0 {
+            return Err(RecordingError::NoBranches { path: args.file().to_owned() }.into());
+        }
         Ok(loaded)
     }
 
@@ -98,14 +125,10 @@ impl LoadedRecording {
 
     /// Reads a recording and the last branches of its samples, and resolves their ends.
     pub fn with_last_branches(args: &RecordingArgs) -> Result<(Self, LastBranchTable), Error> {
-        let (path, selection) = (args.file(), &args.selection);
-        let mut loaded = Self::unresolved(path, selection, Detail::default())?;
-        if loaded.contents.session.last_branches == 0 {
-            return Err(RecordingError::NoBranches { path: path.to_owned() }.into());
-        }
-        let table = LastBranchTable::read(&loaded.contents, &loaded.filter, &mut reader(path)?)
+        let mut loaded = Self::with_branches_unresolved(args, Detail::default())?;
+        let table = LastBranchTable::read(&loaded.contents, &loaded.filter, &mut reader(args.file())?)
             .map_err(|error| loaded.export_error(error, None))?;
-        let finder = loaded.finder(selection)?;
+        let finder = loaded.finder(&args.selection)?;
         let Self { contents, filter, symbol_index, .. } = &mut loaded;
         *symbol_index = SymbolIndex::of(&contents.processes, table.ends().map(|(location, _)| location), &finder);
         filter.symbols = resolved_names(filter, table.sources(), symbol_index)?;

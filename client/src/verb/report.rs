@@ -6,7 +6,7 @@ pub mod timeline;
 use std::fmt::Write as _;
 use std::io;
 
-use report::{CallOrder, Column, Detail, Limits, OmittedRows};
+use report::{Column, Detail, Limits, OmittedRows};
 
 use crate::cli::{FieldName, ReportArgs};
 use crate::reading::aggregate::{Aggregate, AggregateRow, Calls, SourceAggregate};
@@ -15,7 +15,7 @@ use crate::reading::summary::summary;
 use terminal::color;
 use terminal::columns::fitted;
 use terminal::context::Context;
-use terminal::format::{counted, grouped};
+use terminal::format::{counted, grouped, properties};
 use terminal::id::Id;
 use terminal::output::printable_lines;
 use user_error::Error;
@@ -61,12 +61,17 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     let (thread, processor) = (columns.contains(&Column::Thread), columns.contains(&Column::Processor));
     let stacks = args.has_children() || args.calls.call_graph.is_some();
     let detail = Detail { thread, processor, stacks, parallelism: args.has_latency() };
-    let mut loaded = LoadedRecording::open(&args.recording, detail)?;
+    let (mut loaded, branches) = if args.branches.branch_history {
+        let (loaded, stats) = LoadedRecording::with_branch_history(&args.recording, detail)?;
+        (loaded, Some(stats))
+    } else {
+        (LoadedRecording::open(&args.recording, detail)?, None)
+    };
     loaded.filter.parallelism.clone_from(&args.parallelism);
     let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
     let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
     let width = context.width(args.names.wide);
-    let calls = Calls { has_children: args.has_children(), order: args.calls.call_graph.map(CallOrder::from), width };
+    let calls = Calls { has_children: args.has_children(), order: args.call_order(), width };
     let aggregate = Aggregate::with_calls(&loaded, &columns, limits, calls);
     if args.format.json {
         context.json(&aggregate)?;
@@ -74,6 +79,9 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
         csv(&aggregate, context)?;
     } else {
         context.say(&aggregate.recording.text(&loaded))?;
+        if let Some(stats) = branches {
+            context.say(&properties(&last_branches::numbers(stats)))?;
+        }
         for source in &aggregate.sources {
             context.say_painted(&format!("\n{}", source_text(source, loaded.filter.narrows(), args, width)))?;
         }

@@ -67,7 +67,19 @@ pub struct Function {
 enum FunctionKind {
     Process(ProcessKey),
     Code(Owner, Name),
+    Branch(BranchEnd),
     Note(StackNote),
+}
+
+/// An end of a branch in a [branch history](crate::Contents::use_branch_history): code and the offset in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct BranchEnd {
+    owner: Owner,
+    name: Name,
+    /// Offset from the beginning of the symbol.
+    offset: u64,
+    /// Whether it is the target, not the branch instruction.
+    is_target: bool,
 }
 
 impl Function {
@@ -82,7 +94,7 @@ impl Function {
     pub const fn as_process(&self) -> Option<ProcessKey> {
         match self.kind {
             FunctionKind::Process(process) => Some(process),
-            FunctionKind::Code(..) | FunctionKind::Note(_) => None,
+            FunctionKind::Code(..) | FunctionKind::Branch(_) | FunctionKind::Note(_) => None,
         }
     }
 
@@ -91,15 +103,15 @@ impl Function {
     pub const fn note(&self) -> Option<StackNote> {
         match self.kind {
             FunctionKind::Note(note) => Some(note),
-            FunctionKind::Code(..) | FunctionKind::Process(_) => None,
+            FunctionKind::Code(..) | FunctionKind::Branch(_) | FunctionKind::Process(_) => None,
         }
     }
 
-    /// Returns the module and the name of code.
+    /// Returns the module and the name of a function.
     pub(crate) const fn code(&self) -> Option<(Owner, Name)> {
         match self.kind {
             FunctionKind::Code(owner, name) => Some((owner, name)),
-            FunctionKind::Note(_) | FunctionKind::Process(_) => None,
+            FunctionKind::Branch(_) | FunctionKind::Note(_) | FunctionKind::Process(_) => None,
         }
     }
 
@@ -141,12 +153,17 @@ impl Caller {
 }
 
 impl SymbolIndex {
-    /// Returns the name of a function: as [`symbol`](Self::symbol), without a mark of inlined ones; of a process its
-    /// name and number; of a note its text.
+    /// Returns the name of a function: as [`symbol`](Self::symbol), without a mark of inlined ones; of an end of a
+    /// branch which end it is, and its symbol and offset; of a process its name and number; of a note its text.
     #[must_use]
     pub fn function_name(&self, function: Function, contents: &Contents) -> Cow<'_, str> {
         match function.kind {
             FunctionKind::Code(_, name) => self.function_text(name),
+            FunctionKind::Branch(BranchEnd { name, offset, is_target, .. }) => {
+                let end = if is_target { "to" } else { "from" };
+                let offset = if offset == 0 { String::new() } else { format!("+{offset:#x}") };
+                format!("{end} {}{offset}", self.function_text(name)).into()
+            }
             FunctionKind::Note(note) => note.text(),
             FunctionKind::Process(process) => {
                 let name = contents.processes.name_or_unknown(process);
@@ -159,7 +176,7 @@ impl SymbolIndex {
     #[must_use]
     pub fn function_module(&self, function: Function) -> &str {
         match function.kind {
-            FunctionKind::Code(owner, _) => self.owner_text(owner),
+            FunctionKind::Code(owner, _) | FunctionKind::Branch(BranchEnd { owner, .. }) => self.owner_text(owner),
             FunctionKind::Note(_) | FunctionKind::Process(_) => "",
         }
     }
@@ -172,7 +189,7 @@ impl Contents {
     pub fn caller(&self, location: &SampleLocation) -> Option<Caller> {
         let StackNode { parent: stack, address } = self.stacks.node(location.stack)?;
         let kernel = is_kernel_address(address);
-        let is_call = kernel || !location.kernel;
+        let is_call = !self.has_branch_history && (kernel || !location.kernel);
         // Nothing is before 0, where the stacks of some threads end.
         let ip = address.saturating_sub(is_call.into());
         Some(Caller { location: SampleLocation { kernel, ip, stack, ..*location }, address })
@@ -224,9 +241,16 @@ impl<'a> CallStacks<'a> {
         let resolved = self.symbol_index.resolve(location);
         self.add(location, location.ip, &resolved);
         let mut at = *location;
+        // In a branch history, a target follows, then the branch to it, then the target before that.
+        let mut is_target = true;
         while let Some(caller) = self.contents.caller(&at) {
             let resolved = self.resolve(at.stack, &caller);
-            self.add(&caller.location, caller.address, &resolved);
+            if self.contents.has_branch_history {
+                self.add_branch_end(&caller.location, &resolved, is_target);
+                is_target = !is_target;
+            } else {
+                self.add(&caller.location, caller.address, &resolved);
+            }
             at = caller.location;
         }
         if let Some(note) = StackNote::of(at.stack) {
@@ -261,5 +285,23 @@ impl<'a> CallStacks<'a> {
             let function = Function { kernel, kind: FunctionKind::Code(resolved.owner, name) };
             Frame { function, address, location: *location }
         }));
+    }
+
+    /// Adds an end of a branch.
+    fn add_branch_end(&mut self, location: &SampleLocation, resolved: &Resolved, is_target: bool) {
+        let SampleLocation { process, kernel, ip, .. } = *location;
+        let Resolved { owner, name, .. } = *resolved;
+        let offset = match name {
+            Name::Symbol(id) => self.symbol_index.symbol_of(id).and_then(|symbol| {
+                let (_, offset) = self.contents.processes.module_at(process, kernel, ip)?;
+                offset.checked_sub(symbol.address.into())
+            }),
+            Name::Unmapped(region) => ip.checked_sub(region),
+            // The name is the address, or that of a function of which the beginning is unknown.
+            Name::Offset(..) | Name::Address(_) | Name::Jit(_) | Name::Inlined(_) | Name::Unknown => None,
+        };
+        let end = BranchEnd { owner, name, offset: offset.unwrap_or_default(), is_target };
+        let function = Function { kernel, kind: FunctionKind::Branch(end) };
+        self.frames.push(Frame { function, address: ip, location: *location });
     }
 }

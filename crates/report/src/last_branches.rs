@@ -112,6 +112,16 @@ pub fn for_each_branch_stack(
     input: &mut dyn Input,
     mut each: impl FnMut(&BranchStack) -> io::Result<()>,
 ) -> Result<LastBranchStats, ExportError> {
+    for_each_sample(contents, filter, input, |stack| if stack.branches.is_empty() { Ok(()) } else { each(stack) })
+}
+
+/// Passes what [`for_each_branch_stack`] does, and the samples without branches.
+pub(crate) fn for_each_sample(
+    contents: &Contents,
+    filter: &Filter,
+    input: &mut dyn Input,
+    mut each: impl FnMut(&BranchStack) -> io::Result<()>,
+) -> Result<LastBranchStats, ExportError> {
     let mut gate = BranchGate::default();
     let mut stacks: FxHashMap<u32, BranchStack> = FxHashMap::default();
     each_of(within(Reader::new(input)?, contents, filter), |record, _| {
@@ -123,22 +133,27 @@ pub fn for_each_branch_stack(
             }
             return Ok(());
         }
-        // Other records can be between a sample and its branches, if these came with the next reply of the driver.
-        let (Record::Sample(_), Some(sample)) = (record, record.sample()) else { return Ok(()) };
-        if let Some(stack) = stacks.remove(&sample.processor).filter(|stack| !stack.branches.is_empty()) {
-            each(&stack)?;
-        }
+        let Some(sample) = record.sample() else { return Ok(()) };
         let process = contents.processes.at(sample.process, sample.time);
         let source = contents.sample_counts.source_on(sample.event, sample.processor);
-        if filter.slice.selects_sample(&sample) && filter.selects(source, process) {
+        let is_selected = filter.slice.selects_sample(&sample) && filter.selects(source, process);
+        let stack = BranchStack { sample, process, branches: Vec::new() };
+        // Other records can be between a sample and its branches, if these came with the next reply of the driver.
+        if !matches!(record, Record::Sample(_)) {
+            return if is_selected { each(&stack) } else { Ok(()) };
+        }
+        if let Some(stack) = stacks.remove(&sample.processor) {
+            each(&stack)?;
+        }
+        if is_selected {
             gate.open(sample, process);
-            stacks.insert(sample.processor, BranchStack { sample, process, branches: Vec::new() });
+            stacks.insert(sample.processor, stack);
         } else {
             gate.close(sample.processor);
         }
         Ok(())
     })?;
-    let mut rest: Vec<BranchStack> = stacks.into_values().filter(|stack| !stack.branches.is_empty()).collect();
+    let mut rest: Vec<BranchStack> = stacks.into_values().collect();
     rest.sort_by_key(|stack| stack.sample.processor);
     rest.iter().try_for_each(each)?;
     Ok(gate.stats())

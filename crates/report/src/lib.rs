@@ -27,6 +27,7 @@
 //! | `call_tree`, `call_rows` | trees of functions; rows of tables with what their functions call |
 //! | `branches` | branches of BTS by source and target |
 //! | `last_branches`, `branch_table` | the last branches of samples; by source and target |
+//! | `branch_history` | last branches in the place of call stacks |
 //! | `branch_profile`, `branch_code` | what they say of the code of a module, for compilers; its branch instructions |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
@@ -39,6 +40,7 @@
 
 mod annotation;
 mod branch_code;
+mod branch_history;
 mod branch_profile;
 mod branch_table;
 mod branches;

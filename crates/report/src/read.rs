@@ -41,6 +41,8 @@ pub struct Contents {
     pub sample_counts: SampleCounts,
     /// Call stacks; empty unless selected by [`Detail::stacks`].
     pub stacks: StackTree,
+    /// Whether the stacks are the [last branches](Self::use_branch_history) of the samples.
+    pub(crate) has_branch_history: bool,
     /// The summary block; `None` if reading stopped before it.
     pub summary: Option<Summary>,
     /// The error that stopped reading, if the recording is incomplete or damaged.
@@ -77,6 +79,7 @@ impl Contents {
             session,
             processes: Processes::with_creations(creations),
             stacks: StackTree::default(),
+            has_branch_history: false,
             summary: None,
             damage: None,
         };

@@ -234,6 +234,11 @@ impl SampleCounts {
         failed.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Replaces the locations. Totals and losses stay.
+    pub(crate) fn set_locations(&mut self, locations: Locations) {
+        self.locations = locations;
+    }
+
     /// Returns every location of the slice and its samples, in no particular order.
     pub fn locations(&self) -> impl Iterator<Item = (SampleLocation, SampleWeight)> {
         self.locations.iter()

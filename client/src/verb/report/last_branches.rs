@@ -118,6 +118,17 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     finish_export(&loaded, context)
 }
 
+/// Formats how many branches there are, and how many were cut.
+pub fn numbers(stats: LastBranchStats) -> Vec<(&'static str, String)> {
+    let LastBranchStats { samples, branches, cut_samples, cut } = stats;
+    let mut lines = vec![("Branches", format!("{} before {}", grouped(branches), counted(samples, "sample")))];
+    if cut > 0 {
+        let (cut, samples) = (grouped(cut), counted(cut_samples, "sample"));
+        lines.push(("Cut", format!("{cut} of {samples}, which can be of another process")));
+    }
+    lines
+}
+
 /// Formats the branches with the escape sequences of colors.
 fn text(report: &LastBranches, width: usize) -> String {
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -132,13 +143,8 @@ fn text(report: &LastBranches, width: usize) -> String {
             to,
         ]
     };
-    let mut lines =
-        vec![("Branches", format!("{} before {}", grouped(report.records), counted(report.samples, "sample")))];
-    if report.cut > 0 {
-        let (cut, samples) = (grouped(report.cut), counted(report.cut_samples, "sample"));
-        lines.push(("Cut", format!("{cut} of {samples}, which can be of another process")));
-    }
-    let mut parts = vec![properties(&lines)];
+    let LastBranches { samples, records: branches, cut_samples, cut, .. } = *report;
+    let mut parts = vec![properties(&numbers(LastBranchStats { samples, branches, cut_samples, cut }))];
     parts.push(match &report.branches[..] {
         [] => "no branches".to_owned(),
         rows => color::table(&fitted(&HEADINGS, &HEADINGS[..4], &HEADINGS[4..], rows.iter().map(row).collect(), width)),

@@ -1,15 +1,17 @@
 //! The last branches of samples.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 
 use proptest::prelude::*;
-use protocol::{BranchKind, BranchRecord, BranchType, CounterSample, Mode, Prediction, SampleRecord};
+use protocol::{BranchKind, BranchRecord, BranchType, CounterSample, Mode, PreciseKind, Prediction, SampleRecord};
 use recording::{Block, CallStack, MissingStack, SampleStack, StackEnd, Summary, Writer};
 use report::{
-    Filter, LastBranchCount, LastBranchStats, LastBranchTable, Slice, SymbolFinder, SymbolIndex, for_each_branch_stack,
+    CallStacks, Filter, LastBranchCount, LastBranchStats, LastBranchTable, Slice, SymbolFinder, SymbolIndex,
+    for_each_branch_stack,
 };
 
-use super::support::{APP, CYCLES, MISSES, NT, NTDLL, file, processes, read, sample, session};
+use super::support::{APP, CYCLES, MISSES, NT, NTDLL, file, precise, processes, read, sample, session, symbol_index};
 
 /// An address in no module.
 const NOWHERE: u64 = 0x7777_0000;
@@ -158,6 +160,34 @@ fn a_branch_of_several_processes_is_one_row() {
     assert_eq!(rows(&filter), [program.clone(), library]);
     let modules = vec![report::NamePattern::new("app")];
     assert_eq!(rows(&Filter { modules, ..filter }), [program]);
+}
+
+/// Precise samples have no branches, and stay in the counts.
+#[test]
+fn a_branch_history_takes_the_place_of_call_stacks_and_leaves_every_sample_in_the_counts() {
+    let (first, second) = (at(1_000, 0, CYCLES, 8), at(2_000, 1, CYCLES, 8));
+    let round = (APP + 0x30, APP + 0x10);
+    let enters = (NTDLL + 0x50, APP + 0x10);
+    let mut records = with_branches(first, &[round, round, round, enters, (NOWHERE, NTDLL)]);
+    records.push(precise(PreciseKind::Precise, 1, at(1_500, 0, MISSES, 8)).into());
+    records.extend(with_branches(second, &[]));
+    let file = recorded(records);
+    let mut contents = read(&file);
+    let totals: Vec<_> = contents.sample_counts.totals().collect();
+    let stats = contents.use_branch_history(&Filter::default(), &mut Cursor::new(&file)).unwrap();
+    assert_eq!(stats, LastBranchStats { samples: 1, branches: 4, cut_samples: 1, cut: 1 });
+    assert_eq!(contents.sample_counts.totals().collect::<Vec<_>>(), totals);
+    let index = symbol_index(&contents);
+    let mut stacks = CallStacks::new(&contents, &index);
+    let mut found: Vec<(u64, Vec<String>)> = Vec::new();
+    for (location, weight) in contents.sample_counts.locations() {
+        let names = stacks.frames(&location)[1..].iter().map(|frame| index.function_name(frame.function, &contents));
+        found.push((weight.samples, names.map(Cow::into_owned).collect()));
+    }
+    found.sort_unstable();
+    let ends = ["to app.exe+0x10", "from app.exe+0x30", "to app.exe+0x10", "from ntdll.dll+0x50"];
+    let wanted = [vec![], vec![], ends.map(str::to_owned).to_vec()];
+    assert_eq!(found, wanted.map(|names| (1, names)));
 }
 
 proptest! {

@@ -109,3 +109,8 @@ fn last_branches_are_in_no_count_of_other_reports() {
     assert_eq!(json["sources"][0]["samples"], 3);
     assert_eq!(json["sources"][0]["rows"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn the_branch_history_is_below_the_function_with_the_newest_end_first() {
+    insta::assert_snapshot!(bench().run("report FILE --branch-history").out);
+}

@@ -1,0 +1,155 @@
+//! Last branches in the place of call stacks.
+//!
+//! The callers of a sample are then the ends of its last branches, from the newest to the oldest: the target of the
+//! newest, the branch instruction, the target of the branch before it, and so on. Tables and trees of call stacks show
+//! them as they show callers.
+
+use recording::{StackEnd, StackId, StackNode, StackNodes, StackTree};
+use rustc_hash::FxHashMap;
+
+use crate::filter::Filter;
+use crate::input::Input;
+use crate::last_branches::{BranchStack, LastBranchStats, for_each_sample};
+use crate::locations::{LocationAdder, Locations, SampleLocation};
+use crate::read::{Contents, ExportError};
+use crate::sums::SampleWeight;
+
+/// Source and target of a branch.
+type Branch = (u64, u64);
+
+/// The branch histories of samples as stacks. Those with the same older branches share their nodes.
+#[derive(Default)]
+struct Histories {
+    numbers: FxHashMap<StackNode, StackId>,
+    nodes: Vec<StackNode>,
+}
+
+impl Histories {
+    /// Returns the stack of branches, of which the newest is the first.
+    fn stack_of(&mut self, branches: &[Branch]) -> StackId {
+        let ends = branches.iter().rev().flat_map(|(from, to)| [*from, *to]);
+        let stack = ends.fold(StackEnd::Complete.into(), |parent, address| {
+            let Self { numbers, nodes } = self;
+            let node = StackNode { parent, address };
+            *numbers.entry(node).or_insert_with(|| {
+                nodes.push(node);
+                id_of(nodes.len() - 1)
+            })
+        });
+        if branches.is_empty() { StackId::NOT_RECORDED } else { stack }
+    }
+
+    fn tree(self) -> StackTree {
+        let mut tree = StackTree::default();
+        tree.add(&StackNodes { first: id_of(0), nodes: self.nodes });
+        tree
+    }
+}
+
+/// Returns the stack whose innermost caller is the node with this index.
+fn id_of(index: usize) -> StackId {
+    // The numbers of nodes follow on those of stacks without one.
+    let mut stacks = (0..=u32::MAX).filter_map(StackId::from_number);
+    let first = stacks.find(|stack| stack.node() == Some(0)).unwrap_or_default();
+    let number = u32::try_from(index).ok().and_then(|index| first.number().checked_add(index));
+    // More nodes than this do not fit into memory.
+    number.and_then(StackId::from_number).unwrap_or_default()
+}
+
+/// Leaves out what repeats the branches directly before it, as the executions of a loop do: of those the newest stays.
+fn without_repetitions(branches: impl Iterator<Item = Branch>) -> Vec<Branch> {
+    let mut kept: Vec<Branch> = Vec::new();
+    for branch in branches {
+        kept.push(branch);
+        let is_repeated = |length: &usize| {
+            let (rest, last) = kept.split_at(kept.len() - length);
+            rest.ends_with(last)
+        };
+        if let Some(length) = (1..=kept.len() / 2).find(is_repeated) {
+            kept.truncate(kept.len() - length);
+        }
+    }
+    kept
+}
+
+impl Contents {
+    /// Replaces the call stacks of the samples that `filter` selects by their last branches, and leaves out the
+    /// samples that it does not select by source, process, processor, thread and time. Successive executions of a loop
+    /// are one. `input` is the recording from which the contents were read. Memory grows with the number of distinct
+    /// histories.
+    ///
+    /// # Errors
+    /// If the recording cannot be read again.
+    pub fn use_branch_history(
+        &mut self,
+        filter: &Filter,
+        input: &mut dyn Input,
+    ) -> Result<LastBranchStats, ExportError> {
+        let (mut histories, mut locations) = (Histories::default(), Locations::default());
+        let shared = locations.shared();
+        let mut adder = LocationAdder::new(&shared);
+        let counts = &self.sample_counts;
+        let stats = for_each_sample(self, filter, input, |BranchStack { sample, process, branches }| {
+            let branches = without_repetitions(branches.iter().map(|branch| (branch.from, branch.to)));
+            let (core_type, stack) = (counts.source_of(sample).core_type, histories.stack_of(&branches));
+            let location = SampleLocation { core_type, stack, ..SampleLocation::of(sample, *process, counts.detail()) };
+            adder.add(location, SampleWeight { samples: 1, events: sample.events });
+            Ok(())
+        })?;
+        adder.finish();
+        drop(shared);
+        self.sample_counts.set_locations(locations);
+        self.stacks = histories.tree();
+        self.has_branch_history = true;
+        Ok(stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn executions_of_a_loop_are_one() {
+        let of = |text: &str| {
+            let kept = without_repetitions(text.bytes().map(|byte| (byte.into(), 0)));
+            kept.into_iter().map(|(from, _)| char::from(u8::try_from(from).unwrap())).collect::<String>()
+        };
+        for (branches, kept) in
+            [("", ""), ("aaaaaa", "a"), ("abababx", "abx"), ("aabaabc", "abc"), ("xababay", "xabay"), ("abcd", "abcd")]
+        {
+            assert_eq!(of(branches), kept, "{branches}");
+        }
+    }
+
+    proptest! {
+        /// What is left has no repetition, begins with the newest branch and ends with the oldest.
+        #[test]
+        fn nothing_that_is_left_repeats_what_is_before_it(branches in prop::collection::vec((0_u64..3, 0_u64..2), 1..40)) {
+            let kept = without_repetitions(branches.iter().copied());
+            prop_assert_eq!((kept.first(), kept.last()), (branches.first(), branches.last()));
+            for begin in 0..kept.len() {
+                for length in 1..=(kept.len() - begin) / 2 {
+                    let (one, next) = (&kept[begin..begin + length], &kept[begin + length..begin + 2 * length]);
+                    prop_assert_ne!(one, next);
+                }
+            }
+        }
+
+        #[test]
+        fn a_history_is_the_stack_of_its_ends(
+            all in prop::collection::vec(prop::collection::vec((0_u64..3, 0_u64..3), 0..6), 1..12),
+        ) {
+            let mut histories = Histories::default();
+            let stacks: Vec<StackId> = all.iter().map(|branches| histories.stack_of(branches)).collect();
+            let tree = histories.tree();
+            for (branches, stack) in all.iter().zip(stacks) {
+                let ends: Vec<u64> = tree.callers(stack).map(|node| node.address).collect();
+                let wanted: Vec<u64> = branches.iter().flat_map(|(from, to)| [*to, *from]).collect();
+                prop_assert_eq!(ends, wanted);
+            }
+        }
+    }
+}
