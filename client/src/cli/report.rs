@@ -84,6 +84,12 @@ LAST BRANCHES
   sample are cut at the first with an address that its process cannot have: a
   context switch does not remove those of another process. --module and --symbol
   select where a branch begins, all other options the samples.
+  --blocks shows the code between two of them, which ran without another taken
+  branch: Time is its share of the cycles of all blocks, Share that of their
+  executions, Cycles the mean of an execution with its standard error SE, where
+  the processor reports cycles, and IPC the instructions of its image per cycle.
+  It needs all kinds of branches (-b, or -j any,u). Without the image, ranges are
+  as they were recorded. Pairs of branches that enclose no such code are counted.
   --branch-history shows below each row the ways on which the processor came to
   its samples: the target of the newest branch, the branch instruction, and so
   on to the oldest, down to 0.5 % of all events. Successive executions of a loop
@@ -109,6 +115,7 @@ EXAMPLES
   .\\client report app.rec --latency --sort symbol --parallelism 1-2
   .\\client report app.rec -g callee --limit 5
   .\\client report app.rec --branch --module app
+  .\\client report app.rec --blocks --limit 10
 ";
 
 /// The columns by which samples are grouped without `--sort` and `--fields`.
@@ -300,11 +307,20 @@ pub struct BranchOptions {
         ]
     )]
     pub branch: bool,
+    /// Show the code between two last branches: how often it ran, and its cycles and instructions per cycle
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "branch", "merge", "sort", "fields", "children", "call_graph", "latency", "parallelism", "percent_limit",
+            "error", "inline"
+        ]
+    )]
+    pub blocks: bool,
     /// Show the last branches below each row, the newest first, as -g callee shows callers
     #[arg(
         long,
         conflicts_with_all = [
-            "branch", "merge", "children", "call_graph", "latency", "parallelism", "json", "csv"
+            "branch", "blocks", "merge", "children", "call_graph", "latency", "parallelism", "json", "csv"
         ]
     )]
     pub branch_history: bool,
@@ -560,6 +576,8 @@ mod tests {
             "report --branch --merge",
             "report --branch --sort symbol",
             "report --branch --branch-history",
+            "report --blocks --branch",
+            "report --blocks --sort symbol",
             "report --branch-history -g caller",
             "report --branch-history --json",
             "report a.rec b.rec",

@@ -1,10 +1,11 @@
 //! The last branches of one module of a recording, for the compilers that read a profile.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use halprof::text::argument::argument;
 use report::{
-    BranchProfile, CodeAgreement, CodeError, Detail, LastBranchStats, NamePattern, Reason, branch_profiles, have_ranges,
+    BranchProfile, BranchProfiles, CodeAgreement, CodeError, Detail, LastBranchStats, NamePattern, Reason,
+    SymbolFinder, branch_profiles, have_ranges,
 };
 use thiserror::Error as ThisError;
 
@@ -97,37 +98,22 @@ impl ModuleProfile {
     /// If there are none, or the image is not the one that ran.
     pub fn read(args: &RecordingArgs) -> Result<(LoadedRecording, Self), Error> {
         let loaded = LoadedRecording::with_branches_unresolved(args, Detail::default())?;
-        if !have_ranges(&loaded.contents.session) {
-            return Err(ProfileError::Kinds.into());
-        }
-        let read = branch_profiles(&loaded.contents, &loaded.filter, &mut loaded.reopen(None)?);
-        let (profiles, stats) = read.map_err(|error| loaded.export_error(error, None))?;
-        let (name, mut profile) = chosen(&loaded, profiles)?;
+        let BranchProfiles { modules, stats, .. } = module_profiles(&loaded)?;
+        let (name, mut profile) = chosen(&loaded, modules)?;
         let module = loaded.contents.processes.modules().get(profile.module);
         let finder = loaded.finder(&args.selection)?;
         let image = module.map_or(Err(Reason::NotFound), |module| finder.image_file(module));
         let agreement = match &image {
-            Ok(image) => {
-                let unreadable = |cause| ProfileError::Image { image: image.clone(), cause };
-                let bytes = std::fs::read(image).map_err(|cause| unreadable(CodeError::Image(cause.to_string())))?;
-                profile.agree(&bytes).map_err(unreadable)?
-            }
+            Ok(image) => agreed(&mut profile, image)?,
             Err(_) => CodeAgreement::default(),
         };
-        let CodeAgreement { right, fused, wrong } = agreement;
-        let all = right + fused + wrong;
-        if let Ok(image) = &image
-            && wrong > all / WRONG
-        {
-            return Err(ProfileError::OtherCode { wrong, all, image: image.clone() }.into());
-        }
         Ok((loaded, Self { profile, name, image, agreement, stats }))
     }
 
     /// Returns what the user has to know about the profile, in lines.
     pub fn notes(&self) -> Vec<String> {
         let Self { profile, name, agreement: CodeAgreement { fused, wrong, .. }, stats, .. } = self;
-        let times: u64 = profile.ranges.values().sum();
+        let times: u64 = profile.ranges.values().map(|block| block.count).sum();
         let mut lines = vec![format!(
             "[ {name}: {} ranges {} times, {} branches {} times, of {} ]",
             grouped(profile.ranges.len() as u64),
@@ -153,6 +139,50 @@ impl ModuleProfile {
         }
         lines
     }
+}
+
+/// Returns the profiles of the modules of a recording.
+///
+/// # Errors
+/// If it lacks kinds of branches, or cannot be read.
+pub fn module_profiles(loaded: &LoadedRecording) -> Result<BranchProfiles, Error> {
+    if !have_ranges(&loaded.contents.session) {
+        return Err(ProfileError::Kinds.into());
+    }
+    read_profiles(loaded)
+}
+
+/// Returns what [`module_profiles`] does. Without some kinds of branches, the ranges mean nothing.
+pub fn read_profiles(loaded: &LoadedRecording) -> Result<BranchProfiles, Error> {
+    let read = branch_profiles(&loaded.contents, &loaded.filter, &mut loaded.reopen(None)?);
+    read.map_err(|error| loaded.export_error(error, None))
+}
+
+/// Compares a profile with the image of its module, and corrects it. Returns why the code is not known if it is not;
+/// the profile then stays as it was recorded.
+pub fn compare(profile: &mut BranchProfile, loaded: &LoadedRecording, finder: &SymbolFinder) -> Result<(), String> {
+    let module = loaded.contents.processes.modules().get(profile.module).ok_or(Reason::NotFound);
+    let image = module.and_then(|module| finder.image_file(module)).map_err(|reason| reason.to_string())?;
+    let mut compared = profile.clone();
+    agreed(&mut compared, &image).map_err(|error| error.to_string())?;
+    *profile = compared;
+    Ok(())
+}
+
+/// Compares a profile with an image, and corrects it.
+///
+/// # Errors
+/// If the image cannot be read, or is not the one that ran.
+fn agreed(profile: &mut BranchProfile, image: &Path) -> Result<CodeAgreement, ProfileError> {
+    let unreadable = |cause| ProfileError::Image { image: image.to_owned(), cause };
+    let bytes = std::fs::read(image).map_err(|cause| unreadable(CodeError::Image(cause.to_string())))?;
+    let agreement = profile.agree(&bytes).map_err(unreadable)?;
+    let CodeAgreement { right, fused, wrong } = agreement;
+    let all = right + fused + wrong;
+    if wrong > all / WRONG {
+        return Err(ProfileError::OtherCode { wrong, all, image: image.to_owned() });
+    }
+    Ok(agreement)
 }
 
 /// Returns the profile of the module that the user means, with its name.

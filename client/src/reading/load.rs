@@ -86,10 +86,19 @@ impl LoadedRecording {
     /// If it has none, or cannot be read.
     pub fn with_branches_unresolved(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
         let loaded = Self::unresolved(args.file(), &args.selection, detail)?;
-        if loaded.contents.session.last_branches == 0 {
-            return Err(RecordingError::NoBranches { path: args.file().to_owned() }.into());
-        }
+        loaded.require_branches()?;
         Ok(loaded)
+    }
+
+    /// Checks that the recording has last branches.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn require_branches(&self) -> Result<(), RecordingError> {
+        match self.contents.session.last_branches {
+            0 => Err(RecordingError::NoBranches { path: self.path.clone() }),
+            _ => Ok(()),
+        }
     }
 
     /// Reads a recording, and resolves the selected samples and the ends of their last branches.

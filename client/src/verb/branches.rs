@@ -7,11 +7,12 @@ use std::io;
 use halprof::text::processors::ranges;
 use protocol::{BRANCHES, DEFAULT_BUDGET, Event, EventRequest, SampleRecord, StartHeader};
 use recording::{Limits, Process};
-use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex, UNKNOWN_NAME};
+use report::{Branch, BranchCount, BranchCounts, Processes, SymbolIndex, UNKNOWN_NAME};
 use serde::Serialize;
 
 use crate::cli::BranchesArgs;
 use crate::reading::load::finder;
+use crate::verb::branch_end::{BranchEnd, real_field};
 use counts::share;
 use recorder::SampleObserver;
 use recorder::sampling::{self, Outcome, SamplingPlan};
@@ -20,7 +21,7 @@ use system::connection;
 use terminal::columns::fitted;
 use terminal::context::Context;
 use terminal::document::Document;
-use terminal::format::{address, bytes, counted, grouped, properties, real, seconds};
+use terminal::format::{bytes, counted, grouped, properties, real, seconds};
 use user_error::Error;
 
 /// Names of the fields; the first line of `--csv`.
@@ -91,25 +92,6 @@ struct BranchRow {
     predicted: Option<f64>,
     from: BranchEnd,
     to: BranchEnd,
-}
-
-/// Source or target of a branch.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct BranchEnd {
-    pub address: String,
-    pub module: String,
-    pub symbol: String,
-}
-
-impl BranchEnd {
-    pub fn of(location: &SampleLocation, symbol_index: &SymbolIndex) -> Self {
-        Self {
-            address: address(location.ip),
-            module: symbol_index.module(location).to_owned(),
-            symbol: symbol_index.symbol(location).into_owned(),
-        }
-    }
 }
 
 pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
@@ -280,17 +262,9 @@ fn csv(rows: &[BranchRow], context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
     for row in rows {
-        let fields = [
-            &*row.count.to_string(),
-            &format!("{:.6}", row.share),
-            &row.predicted.map_or_else(String::new, |share| format!("{share:.6}")),
-            &row.from.address,
-            &row.from.module,
-            &row.from.symbol,
-            &row.to.address,
-            &row.to.module,
-            &row.to.symbol,
-        ];
+        let numbers = [row.count.to_string(), format!("{:.6}", row.share), real_field(row.predicted)];
+        let ends = row.from.fields().into_iter().chain(row.to.fields());
+        let fields = numbers.iter().map(String::as_str).chain(ends);
         out.write_record(fields).map_err(io::Error::from)?;
     }
     Ok(out.flush()?)

@@ -2,6 +2,7 @@
 
 mod agent;
 mod annotate;
+mod branch_end;
 mod branches;
 mod control_area;
 mod diagnose;
@@ -60,6 +61,7 @@ use {
     list::metrics::Metrics,
     list::search::Matches,
     list::tables::InterfaceTable,
+    report::blocks::BlockReport,
     report::last_branches::LastBranches,
     report::timeline::Timeline,
     sched::Sched,

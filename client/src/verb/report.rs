@@ -1,5 +1,6 @@
 //! `report`: shows the samples of a recording by columns, like perf report.
 
+pub mod blocks;
 pub mod last_branches;
 pub mod timeline;
 
@@ -56,6 +57,9 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     }
     if args.branches.branch {
         return last_branches::run(args, context);
+    }
+    if args.branches.blocks {
+        return blocks::run(args, context);
     }
     let columns: Vec<Column> = args.columns()?;
     let (thread, processor) = (columns.contains(&Column::Thread), columns.contains(&Column::Processor));

@@ -20,6 +20,17 @@ pub enum SourceFix {
     Wrong,
 }
 
+/// What is between the target of a branch and the next branch instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// Code that does not run from one to the other without a taken branch.
+    Broken,
+    /// Code with an instruction that the decoder does not know, which can be a newer one.
+    Unknown,
+    /// So many instructions, with the branch.
+    Instructions(u32),
+}
+
 /// The code of an image.
 pub struct BranchCode<'a> {
     image: &'a [u8],
@@ -57,26 +68,26 @@ impl<'a> BranchCode<'a> {
         next.filter(is_conditional).map_or(SourceFix::Wrong, SourceFix::Moved)
     }
 
-    /// Returns whether the code from `begin` can run to the instruction at `end` without a taken branch.
-    pub fn runs_through(&self, begin: u32, end: u32) -> bool {
-        let Some(code) = self.sections.pe_data_at(self.image, begin) else { return false };
+    /// Returns what runs from `begin` to the branch instruction at `end` without another taken branch.
+    pub fn run(&self, begin: u32, end: u32) -> Run {
+        let Some(code) = self.sections.pe_data_at(self.image, begin) else { return Run::Broken };
         let mut decoder = Decoder::with_ip(self.bitness, code, begin.into(), DecoderOptions::NONE);
         let end = u64::from(end);
+        let mut instructions = 1;
         while decoder.ip() < end && decoder.can_decode() {
-            // An instruction that the decoder does not know can be a newer one.
             let instruction = decoder.decode();
-            let leaves = matches!(
+            if instruction.is_invalid() {
+                return Run::Unknown;
+            }
+            if matches!(
                 instruction.flow_control(),
                 FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
-            );
-            if instruction.is_invalid() {
-                return true;
+            ) {
+                return Run::Broken;
             }
-            if leaves {
-                return false;
-            }
+            instructions += 1;
         }
-        decoder.ip() == end
+        if decoder.ip() == end { Run::Instructions(instructions) } else { Run::Broken }
     }
 
     fn instruction(&self, address: u32) -> Option<Instruction> {

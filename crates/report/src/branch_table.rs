@@ -33,7 +33,7 @@ pub struct LastBranchCount {
 }
 
 impl LastBranchCount {
-    fn of(record: &BranchRecord) -> Self {
+    pub(crate) fn of(record: &BranchRecord) -> Self {
         Self {
             count: 1,
             reported: (record.prediction != Prediction::NotReported).into(),
@@ -156,7 +156,7 @@ impl LastBranchTable {
 }
 
 /// Returns the location of an address of a process. An address in the upper half belongs to the kernel.
-fn location(process: ProcessKey, ip: u64) -> SampleLocation {
+pub(crate) fn location(process: ProcessKey, ip: u64) -> SampleLocation {
     SampleLocation {
         event: ALL_EVENTS,
         core_type: 0,

@@ -28,7 +28,8 @@
 //! | `branches` | branches of BTS by source and target |
 //! | `last_branches`, `branch_table` | the last branches of samples; by source and target |
 //! | `branch_history` | last branches in the place of call stacks |
-//! | `branch_profile`, `branch_code` | what they say of the code of a module, for compilers; its branch instructions |
+//! | `branch_profile`, `branch_code` | what they say of the code of a module; its branch instructions |
+//! | `block_counts` | executions and cycles of blocks of code |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `wait_reason` | why a thread did not run |
@@ -39,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod annotation;
+mod block_counts;
 mod branch_code;
 mod branch_history;
 mod branch_profile;
@@ -100,7 +102,8 @@ mod unwind_functions;
 mod wait_reason;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
-pub use branch_profile::{BranchProfile, CodeAgreement, branch_profiles, have_ranges};
+pub use block_counts::{BlockCount, InstructionCount};
+pub use branch_profile::{BranchProfile, BranchProfiles, CodeAgreement, branch_profiles, have_ranges};
 pub use branch_table::{LastBranch, LastBranchCount, LastBranchTable};
 pub use branches::{Branch, BranchCount, BranchCounts};
 pub use call_stacks::{CallStacks, Caller, Frame, Function, StackNote};

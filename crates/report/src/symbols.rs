@@ -82,6 +82,13 @@ impl SymbolFinder {
         Self { cache: Some(Mutex::default()), ..self }
     }
 
+    /// Returns the lines of source code at these offsets in a module, as far as its symbols have them.
+    #[must_use]
+    pub fn source_lines(&self, module: &Module, offsets: &[u32]) -> Vec<Option<SourceLine>> {
+        let symbols = self.find(module).ok();
+        offsets.iter().map(|offset| symbols.as_ref()?.source_line(*offset)).collect()
+    }
+
     /// Returns the symbols of `module`.
     pub(crate) fn find(&self, module: &Module) -> Result<Symbols, Reason> {
         let Some(cache) = &self.cache else { return self.search(module) };

@@ -14,6 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     ("report diff", "-s", Is("sort")),
     ("report", "-F", Is("fields")),
     ("report", "-b --branch-stack", Is("branch")),
+    ("report", "--total-cycles", Is("blocks")),
     ("report script", "-c --comms --comm --pid", Is("process")),
     ("report script", "--tid", Is("thread")),
     ("report annotate", "-d --dsos --dso", Is("module")),

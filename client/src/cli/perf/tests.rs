@@ -150,6 +150,8 @@ fn the_lines_that_users_of_perf_type_most_often_work_or_say_the_way() {
         ("record -b -- app", Ok(())),
         ("record -j any,u -- app", Ok(())),
         ("report", Ok(())),
+        ("report --branch-history", Ok(())),
+        ("report --total-cycles", Ok(())),
         ("report --stdio --sort comm,dso,sym", Ok(())),
         ("report -i perf.data --no-children -g caller", Ok(())),
         ("report -n --stdio -s dso --comms app", Ok(())),

@@ -9,7 +9,7 @@ use crate::cli::ReportArgs;
 use crate::reading::aggregate::{Header, WithoutSymbols, without_symbols};
 use crate::reading::load::LoadedRecording;
 use crate::reading::losses::finish_export;
-use crate::verb::branches::BranchEnd;
+use crate::verb::branch_end::{BranchEnd, real_field};
 use terminal::color;
 use terminal::columns::fitted;
 use terminal::context::Context;
@@ -158,20 +158,11 @@ fn text(report: &LastBranches, width: usize) -> String {
 fn csv(rows: &[LastBranchRow], context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
-    let optional = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
     for row in rows {
-        let fields = [
-            &*row.count.to_string(),
-            &format!("{:.6}", row.share),
-            &optional(row.mispredicted),
-            &optional(row.cycles),
-            &row.from.address,
-            &row.from.module,
-            &row.from.symbol,
-            &row.to.address,
-            &row.to.module,
-            &row.to.symbol,
-        ];
+        let [mispredicted, cycles] = [row.mispredicted, row.cycles].map(real_field);
+        let numbers = [row.count.to_string(), format!("{:.6}", row.share), mispredicted, cycles];
+        let ends = row.from.fields().into_iter().chain(row.to.fields());
+        let fields = numbers.iter().map(String::as_str).chain(ends);
         out.write_record(fields).map_err(io::Error::from)?;
     }
     Ok(out.flush()?)

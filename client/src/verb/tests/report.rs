@@ -1,6 +1,7 @@
 //! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
 mod autofdo;
+mod blocks;
 pub(super) mod html;
 mod last_branches;
 #[cfg(unix)]

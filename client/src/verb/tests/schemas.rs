@@ -76,6 +76,7 @@ fn present() -> BTreeMap<&'static str, Value> {
         schema::<Aggregate<'_>>(),
         schema::<Annotated<'_>>(),
         schema::<Answer>(),
+        schema::<BlockReport<'_>>(),
         schema::<BranchReport>(),
         schema::<Contents>(),
         schema::<Comparison>(),

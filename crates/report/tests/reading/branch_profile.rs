@@ -2,10 +2,11 @@
 
 use std::io::Cursor;
 
-use protocol::{CounterSample, SampleRecord};
-use report::{BranchProfile, CodeAgreement, Filter, branch_profiles};
+use proptest::prelude::*;
+use protocol::{BranchRecord, CounterSample, SampleRecord};
+use report::{BlockCount, BranchProfile, BranchProfiles, CodeAgreement, Filter, branch_profiles};
 
-use super::last_branches::{recorded, with_branches};
+use super::last_branches::{last_branch, recorded, with_branches};
 use super::support::{APP, CYCLES, NT, NTDLL, read, sample};
 
 /// An image with two functions, of which `foo` has a loop from 0x1040 to 0x1083; built as README.md says.
@@ -28,7 +29,7 @@ fn profiles(samples: &[(u32, &[(u64, u64)])]) -> Vec<(String, BranchProfile)> {
     }
     let file = recorded(records);
     let contents = read(&file);
-    let (profiles, _) = branch_profiles(&contents, &Filter::default(), &mut Cursor::new(&file)).unwrap();
+    let profiles = branch_profiles(&contents, &Filter::default(), &mut Cursor::new(&file)).unwrap().modules;
     let name = |profile: &BranchProfile| contents.processes.modules().name(profile.module).to_owned();
     profiles.into_iter().map(|profile| (name(&profile), profile)).collect()
 }
@@ -61,7 +62,7 @@ fn a_range_is_in_one_module_and_begins_before_its_end() {
             vec![returns, leaves, BACK],
             vec![("app.exe", "1\n1040-1090:1\n1\n1083->1040:1\n"), ("ntdll.dll", "1\n40-50:1\n0\n")],
         ),
-        (vec![system_call, returns], vec![]),
+        (vec![system_call, returns], vec![("ntdll.dll", "0\n0\n")]),
         // A branch is missing between the two: the code cannot run backwards, nor for more than 64 KiB.
         (vec![(APP + 0x1020, APP + 0x1000), BACK], vec![("app.exe", "0\n2\n1020->1000:1\n1083->1040:1\n")]),
         (vec![(APP + 0x1_1041, APP), BACK], vec![("app.exe", "0\n2\n1083->1040:1\n11041->0:1\n")]),
@@ -96,4 +97,82 @@ fn branch_instructions_agree_with_the_image_or_are_corrected_or_removed() {
     let profile = &mut found[0].1;
     profile.agree(IMAGE).unwrap();
     assert_eq!((profile.ranges.len(), profile.broken), (0, 4));
+}
+
+/// Returns the profiles of one sample with branches of these sources, targets and cycles.
+fn profiles_of(branches: &[(u64, u64, u16)]) -> BranchProfiles {
+    let first = sample(CYCLES, 8, APP + 0x1075, 1_000);
+    let record =
+        |&(from, to, cycles): &(u64, u64, u16)| BranchRecord { cycles, ..last_branch(&first, from, to) }.into();
+    let file = recorded([first.into()].into_iter().chain(branches.iter().map(record)).collect());
+    branch_profiles(&read(&file), &Filter::default(), &mut Cursor::new(&file)).unwrap()
+}
+
+/// The loop runs from 0x1040 to 0x1083. It has 23 instructions there, as GNU objdump lists them.
+#[test]
+fn a_block_has_the_instructions_and_the_mean_cycles_of_its_executions() {
+    let (from, to) = BACK;
+    let mut found = profiles_of(&[(from, to, 8), (from, to, 12), (from, to, 0), (from, to, 10), (from, to, 99)]);
+    let profile = &mut found.modules[0];
+    let count = BlockCount { count: 4, timed: 3, cycles: 30, squares: 308, instructions: None };
+    assert_eq!(profile.ranges[&(0x1040, 0x1083)], count);
+    assert_eq!((count.mean_cycles(), count.ipc()), (Some(10.0), None));
+    // The deviations are -2, 2 and 0.
+    let error = (8.0_f64 / 2.0 / 3.0).sqrt();
+    assert!((count.standard_error().unwrap() - error).abs() < 1e-12);
+    profile.agree(IMAGE).unwrap();
+    let compared = profile.ranges[&(0x1040, 0x1083)];
+    assert_eq!(compared, BlockCount { instructions: Some(23), ..count });
+    assert_eq!(compared.ipc(), Some(2.3));
+    let once = BlockCount { count: 1, timed: 1, cycles: 5, squares: 25, instructions: Some(1) };
+    assert_eq!((once.standard_error(), BlockCount::default().mean_cycles()), (None, None));
+}
+
+#[test]
+fn an_instruction_runs_as_often_as_the_blocks_around_it() {
+    let (from, to) = BACK;
+    let mut found =
+        profiles_of(&[(from, to, 10), (from, to, 10), (APP + 0x100A, APP + 0x1019, 4), (CALL.0, CALL.1, 7)]);
+    let profile = &mut found.modules[0];
+    profile.agree(IMAGE).unwrap();
+    let of = |offset: u32| profile.instructions(&[offset])[0];
+    for (offset, executions) in
+        [(0x0FFF, 0), (0x1000, 1), (0x100A, 1), (0x100F, 0), (0x1019, 1), (0x1040, 2), (0x1083, 2)]
+    {
+        assert_eq!(of(offset).executions, executions, "{offset:x}");
+    }
+    let end = of(0x1083);
+    assert_eq!((end.taken.count, end.taken.cycles, end.blocks.count, end.blocks.timed), (2, 20, 2, 2));
+    let both = [(0x1019, 0x1083), (0x1040, 0x1083)].map(|block| profile.ranges[&block].instructions.unwrap());
+    assert_eq!(end.ipc, Some(f64::from(both[0] + both[1]) / 20.0));
+    assert_eq!(of(0x1040).ipc, None);
+}
+
+proptest! {
+    /// Nothing is lost between two branches, and the executions of an instruction are those of the blocks that hold it.
+    #[test]
+    fn every_pair_of_branches_is_an_execution_or_is_counted_as_none(
+        branches in prop::collection::vec((0_u64..0x40, 0_u64..0x40, any::<bool>(), any::<bool>(), 0_u16..9), 1..33),
+    ) {
+        let place = |offset, is_program| if is_program { APP + offset } else { NTDLL + offset };
+        let branches: Vec<(u64, u64, u16)> = branches
+            .into_iter()
+            .map(|(from, to, from_program, to_program, cycles)| (place(from, from_program), place(to, to_program), cycles))
+            .collect();
+        let found = profiles_of(&branches);
+        let counts = |profile: &BranchProfile| profile.ranges.values().map(|block| block.count).sum::<u64>();
+        let pairs: u64 = found.modules.iter().map(|profile| counts(profile) + profile.broken).sum();
+        prop_assert_eq!(pairs + found.outside, branches.len() as u64 - 1);
+        let taken: u64 = found.modules.iter().flat_map(|one| one.sources.values()).map(|count| count.count).sum();
+        prop_assert_eq!(taken, branches.len() as u64);
+        for profile in &found.modules {
+            let offsets: Vec<u32> = (0..0x40).collect();
+            for (offset, instruction) in offsets.iter().zip(profile.instructions(&offsets)) {
+                let around = profile.ranges.iter().filter(|((begin, end), _)| (begin..=end).contains(&offset));
+                prop_assert_eq!(instruction.executions, around.map(|(_, block)| block.count).sum::<u64>());
+                let ending = profile.ranges.iter().filter(|((_, end), _)| end == offset);
+                prop_assert_eq!(instruction.blocks.cycles, ending.map(|(_, block)| block.cycles).sum::<u64>());
+            }
+        }
+    }
 }

@@ -15,16 +15,24 @@ pub(super) const USER: u32 = last_branches::USER | last_branches::ANY;
 
 /// Returns a recording of ten samples of the program with these branches, the newest first, and of one of ntdll.
 pub(super) fn of(bits: u32, branches: &[(u64, u64)]) -> File {
+    let untimed: Vec<(u64, u64, u16)> = branches.iter().map(|(from, to)| (*from, *to, 0)).collect();
+    timed(bits, &untimed)
+}
+
+/// Returns what [`of`] does, of branches with their cycles.
+pub(super) fn timed(bits: u32, branches: &[(u64, u64, u16)]) -> File {
     let path = "C:\\app\\branches.exe".to_owned();
     let session = RecordedSession { last_branches: bits, command: vec![path.clone()], ..session() };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
     let image = Module { timestamp: 0x7BFE_7F2A, image_size: 36_864, debug: None, ..module(APP, &path) };
     let modules = vec![image, module(NTDLL, "C:\\Windows\\ntdll.dll")];
     writer.process(&Process { id: 8, created: None, name: "branches.exe".to_owned(), modules }).unwrap();
-    let at = |base: u64| move |(from, to): &(u64, u64)| (base + from, base + to, Prediction::Predicted, 0_u16);
+    let at = |base: u64| {
+        move |(from, to, cycles): &(u64, u64, u16)| (base + from, base + to, Prediction::Predicted, *cycles)
+    };
     let sample = |time: u64| CounterSample { time, ..record(0, 100_003, 8, APP + 0x1075) };
     let app: Vec<_> = branches.iter().map(at(APP)).collect();
-    let ntdll: Vec<_> = [(0x20, 0x10), (0x20, 0x10)].iter().map(at(NTDLL)).collect();
+    let ntdll: Vec<_> = [(0x20, 0x10, 0), (0x20, 0x10, 0)].iter().map(at(NTDLL)).collect();
     let records: Vec<SampleRecord> = (0..10).flat_map(|time| with_branches(sample(2 * time), &app)).collect();
     writer.samples(&records).unwrap();
     writer.samples(&with_branches(sample(1_000), &ntdll)).unwrap();

@@ -1,0 +1,69 @@
+//! Tests of `report --blocks`.
+
+use protocol::last_branches;
+
+use super::autofdo::{IMAGE, LOOP, USER, of, timed};
+use super::*;
+
+/// Ten samples of the program: twice the loop, its entry, and the beginning of its function.
+fn bench() -> File {
+    let [back, enter, call] = LOOP;
+    timed(USER, &[(back.0, back.1, 10), (back.0, back.1, 14), (enter.0, enter.1, 3), (call.0, call.1, 60)])
+}
+
+#[test]
+fn blocks_have_their_cycles_and_with_the_image_their_instructions() {
+    let bench = bench();
+    fs::write(bench.beside("branches.exe"), IMAGE).unwrap();
+    insta::assert_snapshot!(bench.run_on(Some(79), "report FILE --blocks").out);
+    let csv = bench.run("report FILE --blocks --csv --module branches").out;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 4, "{csv}");
+    let numbers = "10,0.322581,0.518519,14.000000,0.000000,31,2.214286,0x0000000140001019,branches.exe,foo,";
+    assert!(lines[1].starts_with(numbers), "{csv}");
+    let json = bench.run("report FILE --blocks --json").json();
+    let of = |member: &str| json[member].as_u64().unwrap();
+    assert_eq!(["samples", "records", "executions", "outside", "broken", "different"].map(of), [11, 42, 31, 0, 0, 4]);
+    let shares = json["blocks"].as_array().unwrap().iter().map(|block| block["share"].as_f64().unwrap());
+    assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9, "{json}");
+}
+
+#[test]
+fn blocks_without_the_image_have_no_instructions_and_the_report_says_so() {
+    let run = bench().run("report FILE --blocks");
+    assert!(run.out.contains("No code   branches.exe, ntdll.dll: blocks as recorded, without IPC"), "{}", run.out);
+    let json = bench().run("report FILE --blocks --json").json();
+    assert!(json["blocks"].as_array().unwrap().iter().all(|block| block["ipc"].is_null()), "{json}");
+    assert_eq!(json["without_code"].as_array().unwrap().len(), 2, "{json}");
+}
+
+#[test]
+fn code_that_a_jump_leaves_is_no_block_and_is_counted() {
+    // Between the entry of the function and the end of the loop there is an unconditional jump.
+    let [back, _, call] = LOOP;
+    let bench = of(USER, &[back, back, call]);
+    fs::write(bench.beside("branches.exe"), IMAGE).unwrap();
+    let run = bench.run("report FILE --blocks");
+    let told = "No block  10 of 21 pairs, 47.62%: the code leaves the range: a branch is missing";
+    assert!(run.out.contains(told), "{}", run.out);
+    let json = bench.run("report FILE --blocks --json").json();
+    assert_eq!((json["executions"].as_u64(), json["broken"].as_u64()), (Some(11), Some(10)));
+}
+
+#[test]
+fn an_image_that_did_not_run_changes_no_block() {
+    let bench = of(USER, &[LOOP[0], (0x1066, 0x1040)]);
+    fs::write(bench.beside("branches.exe"), IMAGE).unwrap();
+    let json = bench.run("report FILE --blocks --json").json();
+    let reason = json["without_code"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("10 of 20 branches are at no branch instruction of "), "{reason}");
+    assert_eq!(json["executions"].as_u64(), Some(11));
+}
+
+#[test]
+fn blocks_need_every_kind_of_branch() {
+    let kinds = last_branches::MODES | last_branches::DIRECT_CALL | last_branches::RETURN;
+    let (exit, report) = of(kinds, &LOOP).run("report FILE --blocks").failure();
+    assert_eq!(exit, Exit::NotRecorded);
+    assert!(report.starts_with("error: the recording has some kinds of branches only"), "{report}");
+}
