@@ -21,6 +21,14 @@ SKID
   one. With :p (record -e SOURCE:p) the processor records the instruction
   itself. The output says which of the two it shows.
 
+LAST BRANCHES
+  If the recording has last branches (record -b), Runs says how often an
+  instruction ran as a part of the code between two of them, and below a branch
+  is how often it was taken, and the share that was mispredicted. Cycles is the
+  mean of the code that ends at a branch, from the target before it, and IPC its
+  instructions per cycle, where the processor reports cycles. These are of all
+  selected samples, also of other functions.
+
 FILES
   The machine code is read from the image of the recorded build, which is
   searched for like symbols, except on symbol servers: in --symbols, at the

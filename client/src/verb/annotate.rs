@@ -8,16 +8,18 @@ use pmu::Source;
 use recording::RecordedEvent;
 use recording::printable;
 use report::{
-    AnnotatedInstruction, Annotation, AnnotationError, Detail, NamePattern, Reason, SourceLine, Symbol, SymbolFinder,
-    SymbolId, SymbolIndex, Total,
+    AnnotatedInstruction, Annotation, AnnotationError, Detail, InstructionCount, ModuleId, NamePattern, Reason,
+    SourceLine, Symbol, SymbolFinder, SymbolId, SymbolIndex, Total, have_ranges,
 };
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::cli::AnnotateArgs;
 use crate::reading::aggregate::Header;
+use crate::reading::branch_profile::{compare, read_profiles};
 use crate::reading::load::LoadedRecording;
 use crate::reading::open::RecordingError;
+use crate::verb::report::last_branches::numbers;
 use terminal::color::{SOURCE, of_share};
 use terminal::columns::shortened;
 use terminal::context::Context;
@@ -28,6 +30,9 @@ use user_error::{Error, UserError};
 
 /// Column in which instructions and lines of source code begin.
 const INDENT: usize = 27;
+
+/// Columns of the numbers that come from last branches, which are before the address.
+const BRANCH_COLUMNS: usize = 23;
 
 /// Minimum width of a shortened name.
 const NAME: usize = 36;
@@ -95,6 +100,9 @@ pub struct Annotated<'a> {
     /// Number of instructions that are shown as bytes.
     #[serde(skip)]
     newer: usize,
+    /// What is said of the last branches, if the recording has them.
+    #[serde(skip)]
+    branches: Vec<(&'static str, String)>,
 }
 
 impl Document for Annotated<'_> {
@@ -175,6 +183,41 @@ struct InstructionFields {
     /// The line of source code, if the symbols have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<LineFields>,
+    /// What the last branches of the samples say of it; absent if there are none in the module.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branches: Option<BranchFields>,
+}
+
+/// What the last branches of samples say of an instruction.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct BranchFields {
+    /// How often it ran as a part of the code between two branches; `None` if the recording has not all kinds of them.
+    executions: Option<u64>,
+    /// How often it was a branch that was taken.
+    taken: u64,
+    /// Share of the mispredicted ones among the records that say whether it was predicted; `None` if none does.
+    mispredicted: Option<f64>,
+    /// Mean of the core clock cycles of the code that ends at it; `None` if no record has them.
+    cycles: Option<f64>,
+    /// Standard error of the mean; `None` if fewer than two records have cycles.
+    cycles_error: Option<f64>,
+    /// Instructions per cycle of this code.
+    ipc: Option<f64>,
+}
+
+impl BranchFields {
+    fn new(count: &InstructionCount, have_ranges: bool) -> Self {
+        let InstructionCount { executions, taken, blocks, ipc } = count;
+        Self {
+            executions: have_ranges.then_some(*executions),
+            taken: taken.count,
+            mispredicted: (taken.reported > 0).then(|| real(taken.mispredicted) / real(taken.reported)),
+            cycles: blocks.mean_cycles(),
+            cycles_error: blocks.standard_error(),
+            ipc: *ipc,
+        }
+    }
 }
 
 /// A line of source code.
@@ -206,6 +249,8 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
         .map_err(|cause| no_code(symbol, &loaded.symbol_index, cause))?;
     let total = loaded.contents.sample_counts.total(source);
     let (events, all) = (real(annotation.total.events), real(total.weight.events));
+    let branches = last_branches(&loaded, symbol.module, &annotation, &finder)?;
+    let mut of_instructions = branches.instructions.into_iter();
     let instruction = |one: &AnnotatedInstruction| InstructionFields {
         address: format!("{:#x}", one.address),
         length: one.length,
@@ -215,6 +260,7 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
         events: one.weight.events,
         share: if events > 0.0 { real(one.weight.events) / events } else { 0.0 },
         line: one.source.clone().map(LineFields::from),
+        branches: of_instructions.next(),
     };
     let annotated = Annotated {
         recording: Header::new(&loaded),
@@ -227,6 +273,7 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
         samples_outside: annotation.outside.samples,
         instructions: annotation.instructions.iter().map(instruction).collect(),
         newer: annotation.instructions.iter().filter(|one| one.is_newer).count(),
+        branches: branches.lines,
     };
     if args.format.json {
         context.json(&annotated)?;
@@ -235,6 +282,43 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
         context.say_painted(&text)?;
     }
     loaded.finish(context)
+}
+
+/// What the last branches of the selected samples say of a function.
+#[derive(Default)]
+struct FunctionBranches {
+    /// What is said of them all.
+    lines: Vec<(&'static str, String)>,
+    /// What they say of each instruction; empty if there are none in the module.
+    instructions: Vec<BranchFields>,
+}
+
+/// Returns what the last branches say of a function.
+fn last_branches(
+    loaded: &LoadedRecording,
+    module: ModuleId,
+    annotation: &Annotation,
+    finder: &SymbolFinder,
+) -> Result<FunctionBranches, Error> {
+    let mut branches = FunctionBranches::default();
+    let session = &loaded.contents.session;
+    if session.last_branches == 0 {
+        return Ok(branches);
+    }
+    let profiles = read_profiles(loaded)?;
+    branches.lines = numbers(profiles.stats);
+    if !have_ranges(session) {
+        branches.lines.push(("Runs", "unknown: the recording has some kinds of branches only".to_owned()));
+    }
+    if let Some(mut profile) = profiles.modules.into_iter().find(|profile| profile.module == module) {
+        if let Err(reason) = compare(&mut profile, loaded, finder) {
+            branches.lines.push(("", format!("not compared with the code: {reason}")));
+        }
+        let offsets: Vec<u32> = annotation.instructions.iter().map(|one| one.address).collect();
+        let counts = profile.instructions(&offsets);
+        branches.instructions = counts.iter().map(|count| BranchFields::new(count, have_ranges(session))).collect();
+    }
+    Ok(branches)
 }
 
 /// Returns the function that the user named: the only one that has the name, matches it, or has it as a part.
@@ -313,41 +397,65 @@ fn text(annotated: &Annotated, sources: &mut SourceFiles, width: usize) -> Strin
         let newer = counted(annotated.newer as u64, "instruction");
         head.push(("Decoder", format!("{newer} of APX or AVX10.2, which it does not know, as bytes")));
     }
+    head.extend(annotated.branches.iter().cloned());
     let mut text = properties(&head);
-    text.push_str("\n\n  Share  Samples  Address  Instruction\n-------  -------  -------  -----------");
+    let has_branches = annotated.instructions.iter().any(|one| one.branches.is_some());
+    let (names, rules) = if has_branches { ("     Runs  Cycles   IPC", "  -------  ------  ----") } else { ("", "") };
+    let _ = write!(
+        text,
+        "\n\n  Share  Samples{names}  Address  Instruction\n-------  -------{rules}  -------  -----------"
+    );
+    let indent = INDENT + if has_branches { BRANCH_COLUMNS } else { 0 };
     let mut last = None;
     for one in &annotated.instructions {
         if one.line.is_some() && one.line != last {
             last.clone_from(&one.line);
             if let Some(line) = &one.line {
                 // Writing to a `String` cannot fail.
-                let _ = write!(text, "\n{}", source_text(line, sources, width));
+                let _ = write!(text, "\n{}", source_text(line, sources, indent, width));
             }
         }
-        let _ = write!(text, "\n{}", instruction_text(one, width));
+        let _ = write!(text, "\n{}", instruction_text(one, indent, width));
+        if let Some(branches) = one.branches.as_ref().filter(|branches| branches.taken > 0) {
+            let _ = write!(text, "\n{:indent$}{}", "", taken_text(branches));
+        }
     }
     text
 }
 
-fn source_text(line: &LineFields, sources: &mut SourceFiles, width: usize) -> String {
+/// Formats how often a branch was taken, and how often that was not predicted.
+fn taken_text(branches: &BranchFields) -> String {
+    let times = counted(branches.taken, "time");
+    let share = branches.mispredicted.map(|share| format!(", {:.2}% mispredicted", share * 100.0));
+    format!("taken {times}{}", share.unwrap_or_default())
+}
+
+fn source_text(line: &LineFields, sources: &mut SourceFiles, indent: usize, width: usize) -> String {
     let file = line.file.rsplit(['/', '\\']).next().unwrap_or(&line.file);
     let room = (width / 2).max(NAME);
     let inlined =
         line.inlined.as_ref().map_or_else(String::new, |name| format!(" (inlined {})", shortened(name, room)));
     let code = sources.line(&line.file, line.number).filter(|code| !code.is_empty());
     let code = code.map_or_else(String::new, |code| format!("  {code}"));
-    format!("{:INDENT$}{SOURCE}{}{SOURCE:#}", "", printable(&format!("{file}:{}{inlined}{code}", line.number)))
+    format!("{:indent$}{SOURCE}{}{SOURCE:#}", "", printable(&format!("{file}:{}{inlined}{code}", line.number)))
 }
 
-fn instruction_text(one: &InstructionFields, width: usize) -> String {
+fn instruction_text(one: &InstructionFields, indent: usize, width: usize) -> String {
     let style = of_share(one.share);
     let numbers = match one.samples {
         0 => " ".repeat(16),
         samples => format!("{style}{:6.2}%{style:#}  {:>7}", one.share * 100.0, grouped(samples)),
     };
-    let room = width.saturating_sub(INDENT + one.text.len() + " <>".len());
+    let branches = one.branches.as_ref().map_or_else(String::new, |branches| {
+        let BranchFields { executions, cycles, ipc, .. } = branches;
+        let runs = executions.filter(|runs| *runs > 0).map_or_else(String::new, grouped);
+        let cycles = cycles.map_or_else(String::new, |cycles| format!("{cycles:.1}"));
+        let ipc = ipc.map_or_else(String::new, |ipc| format!("{ipc:.2}"));
+        format!("  {runs:>7}  {cycles:>6}  {ipc:>4}")
+    });
+    let room = width.saturating_sub(indent + one.text.len() + " <>".len());
     let target = one.target.as_ref().map_or_else(String::new, |name| format!(" <{}>", shortened(name, room.max(NAME))));
-    format!("{numbers}  {:>7}  {}{target}", one.address.trim_start_matches("0x"), one.text)
+    format!("{numbers}{branches}  {:>7}  {}{target}", one.address.trim_start_matches("0x"), one.text)
 }
 
 #[cfg(test)]

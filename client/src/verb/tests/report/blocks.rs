@@ -1,5 +1,7 @@
 //! Tests of `report --blocks`.
 
+use std::collections::HashMap;
+
 use protocol::last_branches;
 
 use super::autofdo::{IMAGE, LOOP, USER, of, timed};
@@ -66,4 +68,39 @@ fn blocks_need_every_kind_of_branch() {
     let (exit, report) = of(kinds, &LOOP).run("report FILE --blocks").failure();
     assert_eq!(exit, Exit::NotRecorded);
     assert!(report.starts_with("error: the recording has some kinds of branches only"), "{report}");
+}
+
+/// Returns the instructions of the function that `annotate --json` shows with last branches, by address.
+fn annotated(bench: &File) -> HashMap<String, Value> {
+    fs::write(bench.beside("branches.exe"), IMAGE).unwrap();
+    let json = bench.run("annotate foo FILE --json").json();
+    let instructions = json["instructions"].as_array().unwrap();
+    instructions.iter().map(|one| (one["address"].as_str().unwrap().to_owned(), one["branches"].clone())).collect()
+}
+
+#[test]
+fn annotate_shows_how_often_each_instruction_ran_and_each_branch_was_taken() {
+    let bench = bench();
+    fs::write(bench.beside("branches.exe"), IMAGE).unwrap();
+    let image = bench.beside("branches.exe");
+    let text = bench.run_on(Some(79), "annotate foo FILE").out;
+    insta::assert_snapshot!(text.replace(image.to_str().unwrap(), "branches.exe"));
+    let found = annotated(&bench);
+    let runs = |address: &str| found[address]["executions"].as_u64().unwrap();
+    assert_eq!(["0x1000", "0x100e", "0x1019", "0x1040", "0x1083"].map(runs), [10, 0, 10, 20, 20]);
+    let end = &found["0x1083"];
+    assert_eq!((&end["taken"], &end["mispredicted"], &end["cycles"]), (&json!(20), &json!(0.0), &json!(12.0)));
+    // 31 and 23 instructions in 14 and 10 cycles.
+    assert_eq!(end["ipc"], json!(54.0 / 24.0));
+}
+
+#[test]
+fn annotate_shows_taken_branches_alone_if_others_are_missing_between() {
+    let kinds = last_branches::USER | last_branches::CONDITIONAL;
+    let bench = of(kinds, &[LOOP[0], LOOP[0]]);
+    let found = annotated(&bench);
+    assert_eq!((&found["0x1083"]["taken"], &found["0x1083"]["executions"]), (&json!(20), &Value::Null));
+    let text = bench.run("annotate foo FILE").out;
+    assert!(text.contains("Runs      unknown: the recording has some kinds of branches only"), "{text}");
+    assert!(text.contains("taken 20 times, 0.00% mispredicted"), "{text}");
 }
