@@ -81,7 +81,11 @@ Perfetto and other programs. The period of a sample is the number of its events.
 The callers of a sample follow it if the recording has call stacks (record -g).
 A function that is inlined has a line of its own. Samples are in the order of
 time, those of all CPUs together. Losses and pauses have no line:
-.\\client export --format csv has them.
+.\\client export --format csv has them. -F +brstack adds the last branches of a sample
+(record -b) in a line FROM/TO/P/-/-/CYCLES ..., the newest first, with P if it
+was predicted, M if not, and - if the processor does not report it; cycles are
+those since the branch before it, 0 if they are not reported. Branches that the
+process of the sample cannot have are left out, as in .\\client report --branch.
 
 EXAMPLES
   .\\client script app.rec -e TotalCycles -o app.txt
@@ -230,6 +234,9 @@ pub struct SchedArgs {
 pub struct ScriptArgs {
     #[command(flatten)]
     pub recording: RecordingArgs,
+    /// Add a line with the last branches of each sample
+    #[arg(short = 'F', long, value_name = "+brstack", value_parser = ["+brstack"], hide_possible_values = true)]
+    pub fields: Option<String>,
     /// Write to FILE [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -132,7 +132,7 @@ pub use sample_counts::{LossStats, SampleCounts, Total};
 pub use sampled_sources::{SampledSource, qualified};
 pub use samples_csv::samples_csv;
 pub use schedule::{Schedule, ThreadSchedule, schedule};
-pub use script::script;
+pub use script::{script, script_with_branches};
 pub use slice::{RecordedTime, Slice};
 pub use speedscope::speedscope;
 pub use stack_stats::StackStats;

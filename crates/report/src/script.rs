@@ -7,19 +7,26 @@
 //!         7ff831000123 main+0x23 (workload.exe)
 //! ```
 //!
-//! The names of modules in kernel mode are in brackets.
+//! The names of modules in kernel mode are in brackets. With last branches, a line follows that has them as perf's field
+//! `brstack` does: source, target, `P` predicted or `M` mispredicted, two marks of transactions, which are not recorded,
+//! and cycles; the newest first.
+//!
+//! ```text
+//!  0x7ff831000083/0x7ff831000040/P/-/-/12 0x7ff83100000a/0x7ff831000019/M/-/-/3
+//! ```
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use protocol::AnySample;
+use protocol::{AnySample, BranchRecord, Prediction, Record};
 use rustc_hash::FxHashMap;
 
 use crate::call_stacks::{CallStacks, Frame};
 use crate::escape::{command, word};
 use crate::filter::Filter;
 use crate::input::Input;
+use crate::last_branches::{BranchGate, LastBranchStats};
 use crate::locations::SampleLocation;
 use crate::module_names::Symbol;
 use crate::process_keys::ProcessKey;
@@ -50,19 +57,92 @@ pub fn script(
     input: &mut dyn Input,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
+    write(contents, symbol_index, filter, input, out, false).map(|_| ())
+}
+
+/// Writes what [`script`] does, and behind each sample a line with its last branches, without those that its process
+/// cannot have. Returns what became of the branches.
+///
+/// # Errors
+/// As of [`script`].
+pub fn script_with_branches(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    filter: &Filter,
+    input: &mut dyn Input,
+    out: &mut dyn Write,
+) -> Result<LastBranchStats, ExportError> {
+    write(contents, symbol_index, filter, input, out, true)
+}
+
+/// A sample whose branches can follow: records of several processors can have its time.
+struct Waiting {
+    sample: AnySample,
+    text: Vec<u8>,
+    branches: String,
+}
+
+impl Waiting {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.text)?;
+        if !self.branches.is_empty() {
+            writeln!(out, "{}", self.branches)?;
+        }
+        writeln!(out)
+    }
+}
+
+fn write(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    filter: &Filter,
+    input: &mut dyn Input,
+    out: &mut dyn Write,
+    has_branches: bool,
+) -> Result<LastBranchStats, ExportError> {
     let mut stacks = CallStacks::new(contents, symbol_index);
     let mut texts: FxHashMap<SampleLocation, String> = FxHashMap::default();
+    let mut gate = BranchGate::default();
+    let mut waiting: Vec<Waiting> = Vec::new();
     for_each_in_order(contents, symbol_index, filter, input, |record, stack| {
+        if let Record::LastBranch(branch) = record
+            && has_branches
+            && gate.admit(branch, &contents.processes).is_some()
+            && let Some(one) = waiting.iter_mut().rfind(|one| one.sample.processor == branch.processor)
+        {
+            one.branches += &branch_text(branch);
+        }
         let Some(sample) = record.sample() else { return Ok(()) };
+        if waiting.first().is_some_and(|one| one.sample.time != sample.time) {
+            waiting.drain(..).try_for_each(|one| one.write(out))?;
+        }
+        if matches!(record, Record::Sample(_)) {
+            gate.open(sample, contents.processes.at(sample.process, sample.time));
+        }
         let location = SampleLocation { stack, ..contents.processes.location(&sample) };
         if texts.len() >= MAX_TEXTS {
             texts.clear();
         }
         let text = texts.entry(location).or_insert_with(|| text(stacks.frames(&location), contents, symbol_index));
-        heading(&sample, location.process, contents, out)?;
-        writeln!(out, "{text}")
+        let mut lines = Vec::new();
+        heading(&sample, location.process, contents, &mut lines)?;
+        lines.extend_from_slice(text.as_bytes());
+        waiting.push(Waiting { sample, text: lines, branches: String::new() });
+        Ok(())
     })?;
-    Ok(out.flush()?)
+    waiting.drain(..).try_for_each(|one| one.write(out))?;
+    out.flush()?;
+    Ok(gate.stats())
+}
+
+/// Returns a branch in perf's form.
+fn branch_text(branch: &BranchRecord) -> String {
+    let prediction = match branch.prediction {
+        Prediction::Predicted => 'P',
+        Prediction::Mispredicted => 'M',
+        Prediction::NotReported => '-',
+    };
+    format!(" {:#x}/{:#x}/{prediction}/-/-/{}", branch.from, branch.to, branch.cycles)
 }
 
 /// Writes the first line of a sample. Unknown processes and threads have the number 4294967295, which Windows never

@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
     ("report script", "-D --dump-raw-trace", Other("each sample has a line elsewhere", ".\\client export --format csv")),
     ("report annotate", "-k --vmlinux --kallsyms", Other("names of the kernel come from PDBs", "--symbols DIR, or _NT_SYMBOL_PATH")),
     ("annotate", "-s", Other("the function needs no option", ".\\client annotate SYMBOL")),
-    ("script", "-F --fields", Other("each line has all fields", ".\\client export --format csv")),
+    ("script", "--fields=brstack --fields=comm --fields=event --fields=ip --fields=period --fields=pid --fields=sym --fields=tid --fields=time", Other("each sample has all fields but one", "-F +brstack")),
     ("script", "-g --gen-script -s --script", Other("halprof runs no scripts", ".\\client script -o FILE, which scripts can read")),
     ("", "mem c2c", Other("loads are sampled by an event", ".\\client record -e cpu/event=0xCD,umask=0x01,ldlat=30/p -- app.exe")),
     ("", "trace lock kmem timechart ftrace probe kvm", Other("halprof has the counters of processors, and no other events", "Windows Performance Recorder")),

@@ -161,6 +161,8 @@ fn the_lines_that_users_of_perf_type_most_often_work_or_say_the_way() {
         ("top -e cycles -a --stdio", Ok(())),
         ("top -d 2", Err("write 2s or 2ms")),
         ("script -i perf.data", Ok(())),
+        ("script -F +brstack", Ok(())),
+        ("script -F ip,brstack", Err("-F +brstack")),
         ("diff old.data new.data", Ok(())),
         ("list", Ok(())),
         ("mem record -- app", Err("ldlat=30")),

@@ -87,6 +87,29 @@ fn csv_has_a_line_for_each_branch_behind_its_sample_with_what_the_processor_repo
 }
 
 #[test]
+fn script_has_a_line_of_branches_behind_each_sample_on_request() {
+    let run = bench().run("script FILE -F +brstack");
+    let branches: Vec<&str> = run.out.lines().filter(|line| line.contains("/-/-/")).collect();
+    let round = |end| format!(" 0x140000030/0x140000010/{end}");
+    let unknown = " 0x140000050/0xfffff80000000100/-/-/-/0";
+    let wanted = [[round("P/-/-/4"), round("M/-/-/20")].concat(), format!("{unknown}{}", round("P/-/-/6"))];
+    assert_eq!(branches, wanted);
+    assert_eq!(
+        run.err.lines().next(),
+        Some("[ 2 branches: of 1 sample other processes can have them ]"),
+        "{}",
+        run.err
+    );
+    // The rest is what it is without them.
+    let without = bench().run("script FILE").out;
+    let rest: Vec<&str> = run.out.lines().filter(|line| !line.contains("/-/-/")).collect();
+    assert_eq!(rest, without.lines().collect::<Vec<_>>());
+    let (exit, report) = recorded(&session(), &[]).run("script FILE -F +brstack").failure();
+    assert_eq!(exit, Exit::NotRecorded);
+    assert!(report.ends_with(" have no last branches\n  try: .\\client record -b -- COMMAND"), "{report}");
+}
+
+#[test]
 fn names_select_where_a_branch_begins() {
     let bench = bench();
     let csv = bench.run("report FILE --branch --csv --module app").out;
