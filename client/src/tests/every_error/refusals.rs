@@ -54,7 +54,7 @@ fn holder(session: u64, source: u64, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 96] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 95] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -597,12 +597,6 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 96] {
             [0x4, 0],
             Exit::UnsupportedSource,
             "error: CPU 1 does not record these last branches\n  because: it cannot choose branches by their kind\n  try: -b   (branches of every kind)",
-        ),
-        (
-            52,
-            [0x5, 0],
-            Exit::UnsupportedSource,
-            "error: CPU 1 does not record these last branches\n  because: its records have no call-stack mode\n  try: the same without -b, or -g for call stacks",
         ),
         (
             53,
