@@ -274,6 +274,9 @@ fn text(report: &BlockReport, width: usize) -> String {
     let BlockReport { samples, records, cut_samples, cut, executions, outside, broken, .. } = *report;
     let mut lines = numbers(LastBranchStats { samples, branches: records, cut_samples, cut });
     lines.push(("Blocks", format!("{} executions between two branches", grouped(executions))));
+    if report.blocks.iter().all(|block| block.cycles.is_none()) {
+        lines.push(("Cycles", "not in the records".to_owned()));
+    }
     let pairs = executions + outside + broken;
     for (count, why) in
         [(outside, "in no module, or from one to another"), (broken, "the code leaves the range: a branch is missing")]
@@ -292,15 +295,28 @@ fn text(report: &BlockReport, width: usize) -> String {
     let mut parts = vec![properties(&lines)];
     parts.push(match &report.blocks[..] {
         [] => "no blocks".to_owned(),
-        rows => {
-            let rows = rows.iter().map(BlockRow::cells).collect();
-            color::table(&fitted(&HEADINGS, &HEADINGS[..6], &NAMES, rows, width))
-        }
+        rows => color::table(&table(rows, width)),
     });
     if let more @ 1.. = report.distinct - report.blocks.len() {
         parts.push(format!("{} left out; --limit N shows N", counted(more as u64, "row")));
     }
     parts.join("\n\n")
+}
+
+/// Formats the rows, without the columns that no row has: those of cycles, code or lines.
+fn table(rows: &[BlockRow], width: usize) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(BlockRow::cells).collect();
+    let has_value =
+        |row: &Vec<String>, column: usize| row.get(column).is_some_and(|cell| !cell.is_empty() && cell != "-");
+    let is_shown: Vec<bool> = (0..HEADINGS.len()).map(|column| rows.iter().any(|row| has_value(row, column))).collect();
+    let headings: Vec<&str> = shown(HEADINGS, &is_shown);
+    let rows = rows.into_iter().map(|row| shown(row, &is_shown)).collect();
+    fitted(&headings, &HEADINGS[..6], &NAMES, rows, width)
+}
+
+/// Returns the parts that are shown.
+fn shown<T>(parts: impl IntoIterator<Item = T>, is_shown: &[bool]) -> Vec<T> {
+    parts.into_iter().zip(is_shown).filter(|(_, is_shown)| **is_shown).map(|(part, _)| part).collect()
 }
 
 fn csv(rows: &[BlockRow], context: &mut Context) -> Result<(), Error> {

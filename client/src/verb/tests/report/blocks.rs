@@ -40,6 +40,14 @@ fn blocks_without_the_image_have_no_instructions_and_the_report_says_so() {
 }
 
 #[test]
+fn columns_that_no_block_has_are_left_out() {
+    let run = of(USER, &LOOP).run("report FILE --blocks");
+    assert!(run.out.contains("Cycles    not in the records\n"), "{}", run.out);
+    let heading = run.out.lines().find(|line| line.contains("Symbol")).unwrap();
+    assert_eq!(heading.split_whitespace().collect::<Vec<_>>(), ["Share", "Runs", "Symbol", "Block", "Module"]);
+}
+
+#[test]
 fn code_that_a_jump_leaves_is_no_block_and_is_counted() {
     // Between the entry of the function and the end of the loop there is an unconditional jump.
     let [back, _, call] = LOOP;
