@@ -1,10 +1,12 @@
 //! Recordings that were made by hand: names with escape sequences, and stacks that are deeper than any.
 
 use std::path::Path;
-use std::thread;
+use std::{iter, thread};
 
+use protocol::{Prediction, last_branches};
 use recording::{CallStack, CoreTypeProcessors, DebugFile, Method, Methods, Process, SampleStack, StackEnd, Writer};
 
+use super::report::last_branches::with_branches;
 use super::report::{APP, NT, processes, record, session, summary};
 use super::*;
 use crate::cli::FailAbove;
@@ -21,7 +23,7 @@ const JIT: u64 = 0x20_0000;
 const DEPTH: u64 = 9_000;
 
 /// Every verb that shows a recording.
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 24] = [
     "report FILE",
     "report FILE --wide --children",
     "report FILE -g caller --wide",
@@ -30,9 +32,13 @@ const VERBS: [&str; 20] = [
     "report FILE --csv",
     "report FILE --json",
     "report FILE --merge --stack --csv",
+    "report FILE --branch",
+    "report FILE --blocks",
+    "report FILE --branch-history",
     "report FILE --process none",
     "annotate FILE none",
     "script FILE",
+    "script FILE -F +brstack",
     "export FILE --format csv",
     "export FILE --format folded",
     "export FILE --format speedscope",
@@ -53,6 +59,7 @@ fn recording(depth: u64) -> Vec<u8> {
     session.processor = evil();
     session.computer = Some(evil());
     session.command = vec![evil(), evil()];
+    session.last_branches = last_branches::MODES | last_branches::ANY;
     session.core_types = vec![CoreTypeProcessors { core_type: 0x40, name: evil(), processors: vec![0, 1] }];
     for event in &mut session.events {
         event.name.push_str(EVIL);
@@ -69,8 +76,13 @@ fn recording(depth: u64) -> Vec<u8> {
     writer.methods(&Methods { id: 8, created: None, methods: vec![method] }).unwrap();
     let callers = (0..depth).map(|caller| [JIT + 4, APP + 0x50 + 0x10 * caller, NT + 0x70][(caller % 3) as usize]);
     let stack = SampleStack::Stack(CallStack { callers: callers.collect(), end: StackEnd::Complete });
-    let samples = [APP + 0x1000, JIT + 8, NT + 0x50].map(|ip| (record(0, 1000, 8, ip).into(), stack.clone()));
-    writer.stacked_samples(&samples).unwrap();
+    let branches = [(APP + 0x30, APP + 0x10), (APP + 0x30, NT + 0x10), (JIT + 4, APP + 0x20), (NT + 8, JIT + 2)];
+    let branches = branches.map(|(from, to)| (from, to, Prediction::Predicted, 7));
+    for ip in [APP + 0x1000, JIT + 8, NT + 0x50] {
+        let records = with_branches(record(0, 1000, 8, ip), &branches).into_iter();
+        let stacks = [stack.clone()].into_iter().chain(iter::repeat(SampleStack::NotRecorded));
+        writer.stacked_samples(&records.zip(stacks).collect::<Vec<_>>()).unwrap();
+    }
     writer.finish(&summary()).unwrap()
 }
 

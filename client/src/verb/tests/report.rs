@@ -3,7 +3,7 @@
 mod autofdo;
 mod blocks;
 pub(super) mod html;
-mod last_branches;
+pub(super) mod last_branches;
 #[cfg(unix)]
 mod spgo;
 mod stacks;

@@ -5,7 +5,10 @@ use protocol::{BranchKind, BranchRecord, BranchType, Prediction, last_branches};
 use super::*;
 
 /// Returns a sample with branches: source, target, prediction and cycles of each, the newest first.
-pub(super) fn with_branches(sample: CounterSample, branches: &[(u64, u64, Prediction, u16)]) -> Vec<SampleRecord> {
+pub(in super::super) fn with_branches(
+    sample: CounterSample,
+    branches: &[(u64, u64, Prediction, u16)],
+) -> Vec<SampleRecord> {
     let CounterSample { time, process, thread, processor, event, .. } = sample;
     let record = |&(from, to, prediction, cycles): &(u64, u64, Prediction, u16)| {
         BranchRecord {
