@@ -71,7 +71,7 @@ impl LoadedRecording {
         Ok(())
     }
 
-    /// Reads a recording whose samples have their last branches in the place of call stacks, and resolves all of them.
+    /// Reads a recording whose samples have their last branches as call stacks, and resolves all of them.
     pub fn with_branch_history(args: &RecordingArgs, detail: Detail) -> Result<(Self, LastBranchStats), Error> {
         let mut loaded = Self::with_branches_unresolved(args, Detail { stacks: false, ..detail })?;
         let read = loaded.contents.use_branch_history(&loaded.filter, &mut reader(args.file())?);

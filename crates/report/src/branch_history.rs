@@ -1,4 +1,4 @@
-//! Last branches in the place of call stacks.
+//! Last branches as call stacks.
 //!
 //! The callers of a sample are then the ends of its last branches, from the newest to the oldest: the target of the
 //! newest, the branch instruction, the target of the branch before it, and so on. Tables and trees of call stacks show

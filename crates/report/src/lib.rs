@@ -27,7 +27,7 @@
 //! | `call_tree`, `call_rows` | trees of functions; rows of tables with what their functions call |
 //! | `branches` | branches of BTS by source and target |
 //! | `last_branches`, `branch_table` | the last branches of samples; by source and target |
-//! | `branch_history` | last branches in the place of call stacks |
+//! | `branch_history` | last branches as call stacks |
 //! | `branch_profile`, `branch_code` | what they say of the code of a module; its branch instructions |
 //! | `block_counts` | executions and cycles of blocks of code |
 //! | `rates` | events over time |

@@ -7,9 +7,9 @@
 //!         7ff831000123 main+0x23 (workload.exe)
 //! ```
 //!
-//! The names of modules in kernel mode are in brackets. With last branches, a line follows that has them as perf's field
-//! `brstack` does: source, target, `P` predicted or `M` mispredicted, two marks of transactions, which are not recorded,
-//! and cycles; the newest first.
+//! The names of modules in kernel mode are in brackets. With last branches, a line follows that has them as perf's
+//! field `brstack` does: source, target, `P` predicted or `M` mispredicted, two marks of transactions, which are not
+//! recorded, and cycles; the newest first.
 //!
 //! ```text
 //!  0x7ff831000083/0x7ff831000040/P/-/-/12 0x7ff83100000a/0x7ff831000019/M/-/-/3
