@@ -31,7 +31,9 @@ FORMATS
            of the first event of the recording, or of -e; _[k] marks kernel
            mode, and _[i] inlined functions; without call stacks the lines are
            \"process;module;symbol events\"; a process has its name, so that two
-           runs of a program can be compared, and with --pid also its number
+           runs of a program can be compared, and with --pid also its number;
+           --branch-history has the last branches after the function, the newest
+           first
   pprof    a profile for pprof: go tool pprof -http=: app.pb.gz; processes are
            labels, which -tagroot process shows as frames; -diff_base compares two
            with the same events, so select one with -e if theirs differ
@@ -68,7 +70,9 @@ its caller, if the recording has call stacks (record -g). Kernel mode, inlined
 and other functions differ in color. Without call stacks, the boxes are
 process, module, symbol and inlined functions. Without -e: the first event of
 the recording. If only a part of the samples is selected, the graph is that
-part: its subtitle says how much that is of all events.
+part: its subtitle says how much that is of all events. --branch-history draws
+above each function the way on which the processor came to it: the target of the
+newest last branch (record -b), the branch instruction, and so on to the oldest.
 
 EXAMPLES
   .\\client flamegraph app.rec -o app.svg
@@ -109,6 +113,9 @@ pub struct ExportArgs {
     /// Show the numbers of processes in folded stacks
     #[arg(long)]
     pub pid: bool,
+    /// Fold the last branches of each sample, the newest next to its function
+    #[arg(long)]
+    pub branch_history: bool,
 }
 
 impl ExportArgs {
@@ -122,6 +129,9 @@ impl ExportArgs {
         }
         if self.pid && self.format != ExportFormat::Folded {
             return Err(ExportOptionError::Pid);
+        }
+        if self.branch_history && self.format != ExportFormat::Folded {
+            return Err(ExportOptionError::BranchHistory);
         }
         if self.format == ExportFormat::Autofdo && !self.recording.selection.functions.is_empty() {
             return Err(ExportOptionError::Symbol);
@@ -146,6 +156,8 @@ pub enum ExportOptionError {
     MaxSamples,
     #[error("--pid is only for --format folded: the other formats have the numbers of processes")]
     Pid,
+    #[error("--branch-history is only for --format folded: csv has the branches behind their samples")]
+    BranchHistory,
     #[error("--symbol has no meaning for --format autofdo, which has the branches of a module")]
     Symbol,
     #[error("a profile for pprof is binary, and standard output is a terminal")]
@@ -162,6 +174,7 @@ impl UserError for ExportOptionError {
             Self::MaxSamples => "leave --max-samples out, or select a part with --time".to_owned(),
             Self::Symbol => "leave --symbol out".to_owned(),
             Self::Pid => "leave --pid out".to_owned(),
+            Self::BranchHistory => "leave --branch-history out".to_owned(),
             Self::Terminal => "-o app.pb.gz".to_owned(),
         })
     }
@@ -199,6 +212,9 @@ pub struct FlamegraphArgs {
     /// Draw where threads ran and where they waited in one graph of nanoseconds, of a recording with --off-cpu
     #[arg(long, conflicts_with = "event")]
     pub wall_clock: bool,
+    /// Draw the last branches of the samples above each function, the newest first
+    #[arg(long, conflicts_with = "wall_clock")]
+    pub branch_history: bool,
 }
 
 /// Text after the options in `sched --help`.

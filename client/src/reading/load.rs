@@ -80,6 +80,15 @@ impl LoadedRecording {
         Ok((loaded, stats))
     }
 
+    /// Reads a recording with call stacks, or with last branches as call stacks.
+    pub fn with_stacks(args: &RecordingArgs, has_branch_history: bool) -> Result<Self, Error> {
+        let detail = Detail { stacks: true, ..Detail::default() };
+        if has_branch_history {
+            return Ok(Self::with_branch_history(args, detail)?.0);
+        }
+        Self::open(args, detail)
+    }
+
     /// Reads a recording with last branches, without its symbols.
     ///
     /// # Errors

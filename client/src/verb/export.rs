@@ -30,6 +30,7 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     let detail = Detail { stacks: true, parallelism: args.format == ExportFormat::Html, ..Detail::default() };
     let loaded = match args.format {
         ExportFormat::Csv => LoadedRecording::open_with_branches(&args.recording, detail),
+        ExportFormat::Folded => LoadedRecording::with_stacks(&args.recording, args.branch_history),
         _ => LoadedRecording::open(&args.recording, detail),
     }?;
     let mut thinned = None;

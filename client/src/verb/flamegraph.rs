@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use recording::RecordedEvent;
-use report::{Detail, SampledSource, Table, flamegraph, folded_for_graph, schedule, wall_clock_for_graph};
+use report::{SampledSource, Table, flamegraph, folded_for_graph, schedule, wall_clock_for_graph};
 
 use crate::cli::FlamegraphArgs;
 use crate::reading::load::LoadedRecording;
@@ -16,7 +16,7 @@ use user_error::Error;
 use user_error::output_error::OutputError;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
-    let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
+    let loaded = LoadedRecording::with_stacks(&args.recording, args.branch_history)?;
     let (lines, title, unit) = if args.wall_clock {
         let (on, off) = running_and_waiting(&loaded)?;
         let title = format!("wall clock: {}, and waits", loaded.contents.source_name(on));

@@ -107,6 +107,11 @@ impl Function {
         }
     }
 
+    /// Returns whether this is an end of a branch in a [history](crate::Contents::use_branch_history).
+    pub(crate) const fn is_branch_end(&self) -> bool {
+        matches!(self.kind, FunctionKind::Branch(_))
+    }
+
     /// Returns the module and the name of a function.
     pub(crate) const fn code(&self) -> Option<(Owner, Name)> {
         match self.kind {

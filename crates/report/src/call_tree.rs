@@ -57,7 +57,8 @@ pub struct CallTree {
 
 impl CallTree {
     /// Returns the tree of the samples of `source` that `filter` selects, from processes over the outermost functions
-    /// to the sampled ones. A stack that is not complete has a [note](crate::StackNote) below the process.
+    /// to the sampled ones. A stack that is not complete has a [note](crate::StackNote) below the process. The ends of
+    /// a [branch history](Contents::use_branch_history) follow the sampled function, from the newest to the oldest.
     #[must_use]
     pub fn new(
         contents: &Contents,
@@ -71,8 +72,11 @@ impl CallTree {
         let is_selected = |location: &_| filter.selects_location(location, symbol_index);
         for (location, weight) in contents.sample_counts.locations() {
             if location.sampled_source() == source && is_selected(&location) {
-                let functions = stacks.frames(&location).iter().rev().map(|frame| frame.function);
-                tree.add([Function::process(location.process)].into_iter().chain(functions), weight);
+                let frames = stacks.frames(&location);
+                let own = frames.iter().position(|frame| frame.function.is_branch_end()).unwrap_or(frames.len());
+                let (functions, history) = frames.split_at(own);
+                let path = functions.iter().rev().chain(history).map(|frame| frame.function);
+                tree.add([Function::process(location.process)].into_iter().chain(path), weight);
             }
         }
         tree

@@ -3,7 +3,8 @@
 //! Without call stacks a line is `process;module;symbol;inlined count`. With call stacks it is
 //! `process;outermost caller;...;function count`, where the names of functions in kernel mode end with `_[k]` and those
 //! of inlined functions with `_[i]`, as in the lines of FlameGraph's `stackcollapse-perf.pl --all`. A process has its
-//! name, so that two runs of a program have the same stacks, or also its number.
+//! name, so that two runs of a program have the same stacks, or also its number. With a branch history it is
+//! `process;function;to newest target;from branch;...;from oldest branch count`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -141,7 +142,7 @@ fn stacks(
     filter: &Filter,
     Shown { least, numbers }: Shown,
 ) -> Vec<(Vec<String>, u64)> {
-    if contents.sample_counts.stack_stats(source).are_recorded() {
+    if contents.has_branch_history || contents.sample_counts.stack_stats(source).are_recorded() {
         let tree = CallTree::new(contents, symbol_index, source, filter);
         let shown = Shown { least: least * real(tree.all().events), numbers };
         return call_stacks(&tree, contents, symbol_index, shown);

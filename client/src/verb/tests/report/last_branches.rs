@@ -90,6 +90,23 @@ fn csv_has_a_line_for_each_branch_behind_its_sample_with_what_the_processor_repo
 }
 
 #[test]
+fn folded_histories_have_the_newest_end_next_to_the_function() {
+    let bench = bench();
+    let folded = bench.run("export FILE --format folded --branch-history").out;
+    let path = "app.exe;app.exe+0x1000";
+    let round = "to app.exe+0x10;from app.exe+0x30";
+    let call = "to ntoskrnl.exe+0x100_[k];from app.exe+0x50";
+    assert_eq!(folded, format!("{path} 100003\n{path};{round} 100003\n{path};{call};{round} 100003\n"));
+    let graph = bench.run("flamegraph FILE --branch-history -o -").out;
+    assert!(graph.contains("from app.exe+0x50"), "{graph}");
+    let (exit, report) = bench.run("export FILE --format pprof --branch-history -o OUT").failure();
+    assert_eq!(exit, Exit::Usage);
+    assert!(report.starts_with("error: --branch-history is only for --format folded"), "{report}");
+    let (exit, _) = recorded(&session(), &[]).run("flamegraph FILE --branch-history -o -").failure();
+    assert_eq!(exit, Exit::NotRecorded);
+}
+
+#[test]
 fn script_has_a_line_of_branches_behind_each_sample_on_request() {
     let run = bench().run("script FILE -F +brstack");
     let branches: Vec<&str> = run.out.lines().filter(|line| line.contains("/-/-/")).collect();
