@@ -76,8 +76,7 @@ enum FunctionKind {
 struct BranchEnd {
     owner: Owner,
     name: Name,
-    /// Offset from the beginning of the symbol.
-    offset: u64,
+    place: Place,
     /// Whether it is the target, not the branch instruction.
     is_target: bool,
 }
@@ -127,6 +126,15 @@ impl Function {
     }
 }
 
+/// Where an end of a branch is in the code that has its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Place {
+    /// At the offset from the beginning of the code.
+    Offset(u64),
+    /// At the address; the beginning of the code is unknown.
+    Address(u64),
+}
+
 /// A function in the call stack of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
@@ -164,10 +172,14 @@ impl SymbolIndex {
     pub fn function_name(&self, function: Function, contents: &Contents) -> Cow<'_, str> {
         match function.kind {
             FunctionKind::Code(_, name) => self.function_text(name),
-            FunctionKind::Branch(BranchEnd { name, offset, is_target, .. }) => {
+            FunctionKind::Branch(BranchEnd { name, place, is_target, .. }) => {
                 let end = if is_target { "to" } else { "from" };
-                let offset = if offset == 0 { String::new() } else { format!("+{offset:#x}") };
-                format!("{end} {}{offset}", self.function_text(name)).into()
+                let place = match place {
+                    Place::Offset(0) => String::new(),
+                    Place::Offset(offset) => format!("+{offset:#x}"),
+                    Place::Address(address) => format!(" {address:#x}"),
+                };
+                format!("{end} {}{place}", self.function_text(name)).into()
             }
             FunctionKind::Note(note) => note.text(),
             FunctionKind::Process(process) => {
@@ -296,16 +308,18 @@ impl<'a> CallStacks<'a> {
     fn add_branch_end(&mut self, location: &SampleLocation, resolved: &Resolved, is_target: bool) {
         let SampleLocation { process, kernel, ip, .. } = *location;
         let Resolved { owner, name, .. } = *resolved;
-        let offset = match name {
-            Name::Symbol(id) => self.symbol_index.symbol_of(id).and_then(|symbol| {
-                let (_, offset) = self.contents.processes.module_at(process, kernel, ip)?;
-                offset.checked_sub(symbol.address.into())
-            }),
-            Name::Unmapped(region) => ip.checked_sub(region),
-            // The name is the address, or that of a function of which the beginning is unknown.
-            Name::Offset(..) | Name::Address(_) | Name::Jit(_) | Name::Inlined(_) | Name::Unknown => None,
+        let place = match name {
+            Name::Symbol(id) => {
+                let module = self.contents.processes.module_at(process, kernel, ip);
+                let begin = self.symbol_index.symbol_of(id).map_or(0, |symbol| symbol.address);
+                Place::Offset(module.map_or(0, |(_, offset)| offset.saturating_sub(begin.into())))
+            }
+            Name::Unmapped(region) => Place::Offset(ip.saturating_sub(region)),
+            Name::Jit(_) | Name::Inlined(_) => Place::Address(ip),
+            // The name is the address.
+            Name::Offset(..) | Name::Address(_) | Name::Unknown => Place::Offset(0),
         };
-        let end = BranchEnd { owner, name, offset: offset.unwrap_or_default(), is_target };
+        let end = BranchEnd { owner, name, place, is_target };
         let function = Function { kernel, kind: FunctionKind::Branch(end) };
         self.frames.push(Frame { function, address: ip, location: *location });
     }

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use proptest::prelude::*;
 use protocol::{BranchKind, BranchRecord, BranchType, CounterSample, Mode, PreciseKind, Prediction, SampleRecord};
-use recording::{Block, CallStack, MissingStack, SampleStack, StackEnd, Summary, Writer};
+use recording::{Block, CallStack, Method, Methods, MissingStack, SampleStack, StackEnd, Summary, Writer};
 use report::{
     CallStacks, Filter, LastBranchCount, LastBranchStats, LastBranchTable, Slice, SymbolFinder, SymbolIndex,
     for_each_branch_stack,
@@ -188,6 +188,27 @@ fn a_branch_history_takes_the_place_of_call_stacks_and_leaves_every_sample_in_th
     let ends = ["to app.exe+0x10", "from app.exe+0x30", "to app.exe+0x10", "from ntdll.dll+0x50"];
     let wanted = [vec![], vec![], ends.map(str::to_owned).to_vec()];
     assert_eq!(found, wanted.map(|names| (1, names)));
+}
+
+/// Of a compiled function only the name is known, so each end has its address.
+#[test]
+fn ends_of_branches_in_one_compiled_function_are_not_one() {
+    let address = 0x2000_0000;
+    let methods = vec![Method { address, size: 0x40, name: "[App] Main()".to_owned(), loaded: 0 }];
+    let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+    blocks.push(Block::Methods(Methods { id: 8, created: None, methods }));
+    let turns = [(address + 0x18, address + 4), (address + 0x20, address + 8)];
+    blocks.push(Block::Samples(with_branches(at(1_000, 0, CYCLES, 8), &turns)));
+    let file = file(&blocks);
+    let mut contents = read(&file);
+    contents.use_branch_history(&Filter::default(), &mut Cursor::new(&file)).unwrap();
+    let index = symbol_index(&contents);
+    let mut stacks = CallStacks::new(&contents, &index);
+    let (location, _) = contents.sample_counts.locations().next().unwrap();
+    let frames = stacks.frames(&location)[1..].iter();
+    let names: Vec<Cow<str>> = frames.map(|frame| index.function_name(frame.function, &contents)).collect();
+    let ends = ["to [App] Main() 0x20000004", "from [App] Main() 0x20000018"];
+    assert_eq!(names, [ends, ["to [App] Main() 0x20000008", "from [App] Main() 0x20000020"]].concat());
 }
 
 proptest! {
