@@ -127,7 +127,9 @@ mod tests {
     proptest! {
         /// What is left has no repetition, begins with the newest branch and ends with the oldest.
         #[test]
-        fn nothing_that_is_left_repeats_what_is_before_it(branches in prop::collection::vec((0_u64..3, 0_u64..2), 1..40)) {
+        fn nothing_that_is_left_repeats_what_is_before_it(
+            branches in prop::collection::vec((0_u64..3, 0_u64..2), 1..40),
+        ) {
             let kept = without_repetitions(branches.iter().copied());
             prop_assert_eq!((kept.first(), kept.last()), (branches.first(), branches.last()));
             for begin in 0..kept.len() {

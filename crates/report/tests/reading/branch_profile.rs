@@ -155,10 +155,10 @@ proptest! {
         branches in prop::collection::vec((0_u64..0x40, 0_u64..0x40, any::<bool>(), any::<bool>(), 0_u16..9), 1..33),
     ) {
         let place = |offset, is_program| if is_program { APP + offset } else { NTDLL + offset };
-        let branches: Vec<(u64, u64, u16)> = branches
-            .into_iter()
-            .map(|(from, to, from_program, to_program, cycles)| (place(from, from_program), place(to, to_program), cycles))
-            .collect();
+        let branch = |(from, to, is_from_program, is_to_program, cycles)| {
+            (place(from, is_from_program), place(to, is_to_program), cycles)
+        };
+        let branches: Vec<(u64, u64, u16)> = branches.into_iter().map(branch).collect();
         let found = profiles_of(&branches);
         let counts = |profile: &BranchProfile| profile.ranges.values().map(|block| block.count).sum::<u64>();
         let pairs: u64 = found.modules.iter().map(|profile| counts(profile) + profile.broken).sum();
