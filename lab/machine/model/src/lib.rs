@@ -21,6 +21,7 @@
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
 //! | the last branches in registers | `last_branches/mod.rs`; `processor/branches.rs` for the branches that code takes |
+//! | samples of ops that an AMD processor takes itself (IBS) | `ibs/mod.rs`; `processor/ops.rs` for the ops that code executes |
 //! | when an interrupt is raised, merged, delivered | `processor/interrupts.rs`; `interrupt_mode.rs` for differences between processors |
 //! | when timers of Windows expire, which is not a matter of the PMU | `kernel_timer.rs` |
 //! | counters that count nothing or a share; a loop with known events | `movement.rs` |
@@ -56,6 +57,7 @@ mod cpuid;
 mod debug_store;
 mod extra;
 mod fault;
+mod ibs;
 mod identity;
 mod interrupt_mode;
 mod kernel_timer;
@@ -73,6 +75,7 @@ mod writable;
 pub use counter::CounterId;
 pub use debug_store::{Branch, Fragments, INSTRUCTION_LENGTH, Memory, Stored};
 pub use fault::{FaultingAccess, GeneralProtection, Quirk};
+pub use ibs::{DataSource, ExecutedOp, MemoryAccess, OpKind};
 pub use interrupt_mode::InterruptMode;
 pub use kernel_timer::{DEFAULT_RESOLUTION, FINEST_RESOLUTION, TimerMode, next_due};
 pub use last_branches::{BranchKind, TakenBranch};

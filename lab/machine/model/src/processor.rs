@@ -3,6 +3,7 @@
 mod branches;
 mod execution;
 mod interrupts;
+mod ops;
 
 use crate::{
     CpuidFunction,
@@ -13,6 +14,7 @@ use crate::{
     debug_store::{DebugStore, Fragments, Memory, Stored},
     extra::ExtraRegisters,
     fault::{FaultingAccess, GeneralProtection, Quirk},
+    ibs::Ibs,
     identity,
     interrupt_mode::InterruptMode,
     last_branches::LastBranches,
@@ -65,6 +67,7 @@ pub struct Processor {
     pmu: Box<dyn Pmu>,
     debug_store: DebugStore,
     last_branches: LastBranches,
+    ibs: Ibs,
     extra: ExtraRegisters,
     reloads: Reloads,
     apic: Apic,
@@ -91,6 +94,7 @@ impl Processor {
         Self {
             debug_store: DebugStore::new(&cpuid, 0, pmu.is_there()),
             last_branches: LastBranches::new(&cpuid, 0),
+            ibs: Ibs::new(&cpuid),
             extra: ExtraRegisters::new(&cpuid, pmu.is_there()),
             reloads: Reloads::new(&cpuid),
             pmu,
@@ -231,6 +235,7 @@ impl Processor {
         self.pmu = identity::pmu(&self.cpuid, self.perf_capabilities);
         self.debug_store.lose_power();
         self.last_branches.lose_power();
+        self.ibs.lose_power();
         self.extra.lose_power();
         self.reloads.lose_power();
         self.pending = false;
@@ -282,6 +287,7 @@ impl Processor {
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
         let value = value
             .or_else(|| self.last_branches.rdmsr(msr))
+            .or_else(|| self.ibs.rdmsr(msr))
             .or_else(|| self.extra.rdmsr(msr))
             .or_else(|| self.reloads.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
@@ -324,7 +330,7 @@ impl Processor {
     fn store(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
         let written = written.or_else(|| self.pmu.wrmsr(msr, value)).or_else(|| self.extra.wrmsr(msr, value));
-        let written = written.or_else(|| self.last_branches.wrmsr(msr, value));
+        let written = written.or_else(|| self.last_branches.wrmsr(msr, value)).or_else(|| self.ibs.wrmsr(msr, value));
         written.or_else(|| self.reloads.wrmsr(msr, value))
     }
 

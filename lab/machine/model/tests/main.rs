@@ -11,6 +11,7 @@ mod errata;
 mod extra;
 mod freeze;
 mod hidden;
+mod ibs;
 mod interrupt_modes;
 mod merged;
 mod metrics;
