@@ -1,5 +1,5 @@
-/* A loop whose rare call is in the middle of its frequent code, as long as no profile tells how rare it is. It says where
- * it is, runs when it is told to, and waits again. */
+/* A loop whose rare call is in the middle of its frequent code, as long as no profile says how rare it is. The program
+ * prints where it is, waits for a line, executes the loop, and waits again. */
 #include <stdio.h>
 #include <windows.h>
 

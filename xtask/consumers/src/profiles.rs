@@ -1,8 +1,8 @@
 //! The profile that LLVM's llvm-profgen makes of last branches, for a program of Windows with DWARF and without, and
 //! what clang makes of it.
 //!
-//! One recording is made up: its branches are those of a loop and of the way into it. The other is made on the bench, of
-//! the branches that the program takes.
+//! One recording is made up: its branches are those of a loop and of the way into it. The other is made on the bench,
+//! of the branches that the program takes.
 
 use std::{fs, process::Command};
 

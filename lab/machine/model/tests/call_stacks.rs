@@ -29,9 +29,10 @@ fn callers(cpu: &mut Processor) -> Vec<u64> {
     (0..16).map(|age| cpu.rdmsr(from(age)).unwrap()).take_while(|source| *source != 0).collect()
 }
 
-/// Two threads wait in the same function. The one that runs on returns from it, which removes the call of the other one,
-/// and then seems to have been called by the caller of the other one: no address shows that it is wrong. Linux saves the
-/// records of each thread (`intel_pmu_lbr_sched_task`); a driver of Windows is not called when threads switch.
+/// Two threads wait in the same function. The one that runs on returns from it, which removes the call of the other
+/// one, and then seems to have been called by the caller of the other one: no address shows that it is wrong. Linux
+/// saves the records of each thread (`intel_pmu_lbr_sched_task`); a driver of Windows is not called when threads
+/// switch.
 #[test]
 fn a_thread_that_runs_on_has_the_callers_of_the_one_before_it() {
     let identity = cpuid_dumps::find("haswell-4710mq").unwrap();
