@@ -11,7 +11,7 @@ use crate::{
     architectural,
     countable::Countable,
     counter::CounterId,
-    debug_store::{DebugStore, Fragments, Memory, Stored},
+    debug_store::{DebugStore, Fragments, Memory, RecordedLoad, Stored},
     extra::ExtraRegisters,
     fault::{FaultingAccess, GeneralProtection, Quirk},
     ibs::Ibs,
@@ -354,6 +354,11 @@ impl Processor {
     /// Sets the instruction pointer and the time-stamp counter of the PEBS records that follow.
     pub fn set_place(&mut self, ip: u64, time: u64) {
         self.debug_store.set_place(ip, time);
+    }
+
+    /// Sets the loads that counters of load latency measure, in turn and without those below their threshold.
+    pub fn set_loads(&mut self, loads: Vec<RecordedLoad>) {
+        self.debug_store.set_loads(loads);
     }
 
     /// Returns the counters that will interrupt, on overflow or through PEBS records, with the events that each still

@@ -134,7 +134,7 @@ fn the_product_reads_records_in_one_piece_and_in_fragments() {
         let word = |offset: usize| words.read(PHYSICAL + (begin + offset) as u64).unwrap();
         let (part, size) = Format::Architectural.part(written - begin, word);
         match part {
-            Part::Record(PebsRecord { ip, is_exact: true, counters: Some(0b100) }) => ips.push(ip),
+            Part::Record(PebsRecord { ip, is_exact: true, counters: Some(0b100), load: None }) => ips.push(ip),
             Part::Fragment => {}
             other => panic!("{other:?}"),
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::common::{EN, INT, Leaf, OS, USR, amd_v2, cpuid, entries, version};
 use debug_store::Buffer;
-use debug_store::pebs::{Format, Part, PebsRecord};
+use debug_store::pebs::{Format, Part, PebsRecord, RecordedLoad};
 use model::{Branch, CounterId, GeneralProtection, INSTRUCTION_LENGTH, Memory, Mode, Processor, Stored};
 use proptest::prelude::*;
 
@@ -473,7 +473,9 @@ fn the_product_reads_the_records_of_the_model() {
             let is_exact = number >= 2;
             let ip = IP + place + if is_exact { 0 } else { INSTRUCTION_LENGTH };
             let counters = (number >= 1).then_some(1);
-            assert_eq!(record, (Part::Record(PebsRecord { ip, is_exact, counters }), size), "{format:?}");
+            // A counter that measures no load latency has what was there before: nothing.
+            let load = (1..4).contains(&number).then_some(RecordedLoad { address: 0, source: 0, latency: 0 });
+            assert_eq!(record, (Part::Record(PebsRecord { ip, is_exact, counters, load }), size), "{format:?}");
         }
     }
 }

@@ -27,7 +27,7 @@ mod registers;
 pub use architectural::Fragments;
 pub use area::Memory;
 pub use branch::Branch;
-pub use pebs::INSTRUCTION_LENGTH;
+pub use pebs::{INSTRUCTION_LENGTH, RecordedLoad};
 
 use crate::{
     counter::{Counter, CounterId},
@@ -66,6 +66,8 @@ pub(crate) struct Precise {
     groups: u64,
     /// Events after the overflow up to and including the one that writes the record.
     delay: u64,
+    /// The threshold of load latency.
+    threshold: u64,
 }
 
 /// The result of counting.
@@ -86,6 +88,12 @@ pub(crate) struct DebugStore {
     place: (u64, u64),
     /// Counters whose next event writes a record.
     armed: BTreeSet<CounterId>,
+    /// The loads that are measured, in turn.
+    loads: Vec<RecordedLoad>,
+    /// Loads that were measured so far.
+    measured: usize,
+    /// The last of them.
+    load: RecordedLoad,
     stored: Stored,
 }
 
@@ -93,7 +101,16 @@ impl DebugStore {
     /// Creates the Debug Store after reset. `monitors`: the processor has counters.
     pub(crate) fn new(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64, monitors: bool) -> Self {
         let registers = Registers::new(cpuid, perf_capabilities, monitors);
-        Self { registers, memory: None, place: (0, 0), armed: BTreeSet::new(), stored: Stored::default() }
+        Self {
+            registers,
+            memory: None,
+            place: (0, 0),
+            armed: BTreeSet::new(),
+            loads: Vec::new(),
+            measured: 0,
+            load: RecordedLoad::default(),
+            stored: Stored::default(),
+        }
     }
 
     pub(crate) fn lose_power(&mut self) {
@@ -146,6 +163,25 @@ impl DebugStore {
 
     pub(crate) fn set_place(&mut self, ip: u64, time: u64) {
         self.place = (ip, time);
+    }
+
+    pub(crate) fn set_loads(&mut self, loads: Vec<RecordedLoad>) {
+        (self.loads, self.measured) = (loads, 0);
+    }
+
+    /// Returns the load in the next record of a counter. One of a counter that measures no latency has that of an
+    /// earlier record.
+    fn next_load(&mut self, id: CounterId, threshold: u64) -> RecordedLoad {
+        if self.measures_latency(id) {
+            let is_measured = |load: &&RecordedLoad| load.latency >= threshold;
+            let turn = self.measured.checked_rem(self.loads.len()).unwrap_or_default();
+            let in_turn = self.loads.iter().cycle().skip(turn).take(self.loads.len());
+            if let Some((skipped, load)) = in_turn.enumerate().find(|(_, load)| is_measured(load)) {
+                self.load = *load;
+                self.measured = turn + skipped + 1;
+            }
+        }
+        self.load
     }
 
     /// Returns the instruction pointer of the records that follow.
@@ -217,11 +253,12 @@ impl DebugStore {
     }
 
     /// Returns the layout of the records of a counter, or `None` if its overflows write none. `adaptive`: the control
-    /// register of the counter selects the groups of `PEBS_DATA_CFG`.
-    pub(crate) fn precise(&self, id: CounterId, selected: Selected, adaptive: bool) -> Option<Precise> {
+    /// register of the counter selects the groups of `PEBS_DATA_CFG`. `threshold` is that of load latency, if it
+    /// measures that.
+    pub(crate) fn precise(&self, id: CounterId, selected: Selected, adaptive: bool, threshold: u64) -> Option<Precise> {
         let format = self.registers.records(id, selected)?;
         let delay = u64::from(!self.registers.is_distributed(id, selected));
-        Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 }, delay })
+        Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 }, delay, threshold })
     }
 
     /// Returns whether a counter measures the latency of loads.
@@ -234,12 +271,12 @@ impl DebugStore {
         self.registers.any_records()
     }
 
-    fn record(&self, precise: Precise) -> Vec<u64> {
+    fn record(&self, precise: Precise, load: RecordedLoad) -> Vec<u64> {
         let (Precise { id, format, groups, .. }, (ip, time)) = (precise, self.place);
         if let Some(architectural) = self.registers.architectural() {
             return architectural.record(id, ip, time);
         }
-        Event { format, counter: id, ip, time, groups }.record()
+        Event { format, counter: id, ip, time, groups, load }.record()
     }
 
     fn reset_value(&self, precise: Precise) -> Result<u64, Unmapped> {
@@ -319,7 +356,8 @@ impl DebugStore {
     /// continues with its value.
     fn record_and_reload(&mut self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
         let reset = self.reset_value(precise)?;
-        let record = self.record(precise);
+        let load = self.next_load(precise.id, precise.threshold);
+        let record = self.record(precise, load);
         let kept = self.registers.architectural_mut().and_then(|pebs| pebs.keep(precise.id, &record));
         let outcome = kept.map_or_else(|| self.append(&record), Ok)?;
         if outcome != Outcome::Refused {
@@ -333,7 +371,7 @@ impl DebugStore {
     /// area is unmapped.
     pub(crate) fn until_interrupt(&self, counter: &Counter, precise: Precise, sharing: u64) -> Option<u64> {
         let buffer = self.buffer().ok()?;
-        let size = self.record(precise).iter().map(|_| WORD).sum();
+        let size = self.record(precise, self.load).iter().map(|_| WORD).sum();
         // At least one of the counters writes its share of the missing bytes.
         let missing = buffer.threshold.saturating_sub(buffer.index).div_ceil(sharing);
         let records = missing.div_ceil(size).max(1);

@@ -25,14 +25,23 @@ const ENTRIES: (u32, u32) = (31, 24);
 
 /// RFLAGS. All registers are the same in every record.
 pub(super) const FLAGS: u64 = 0x246;
-/// Linear address, data source, latency and transaction information of a load.
-const LOAD: [u64; 4] = [0x1000_2000_3000, 0x1, 0x2A, 0];
 /// From, to and information fields of a last branch record entry.
 const LAST_BRANCH: [u64; 3] = [0x1111_0000, 0x1111_1000, 0x5];
 
 /// General registers in the order of the fixed formats, by their encoding in instructions (AX, CX, DX, BX, SP, BP, SI,
 /// DI, R8 to R15).
 const FIXED_ORDER: [u64; 16] = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// A load that is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecordedLoad {
+    /// Linear address of the data.
+    pub address: u64,
+    /// Data source encoding.
+    pub source: u64,
+    /// Core clock cycles from the dispatch of the load until it had its data.
+    pub latency: u64,
+}
 
 /// The contents of a record.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +56,8 @@ pub(super) struct Event {
     pub(super) time: u64,
     /// `PEBS_DATA_CFG` if the counter writes adaptive records, otherwise 0.
     pub(super) groups: u64,
+    /// The load of a counter that measures latency.
+    pub(super) load: RecordedLoad,
 }
 
 impl Event {
@@ -59,8 +70,8 @@ impl Event {
         let mut words = vec![FLAGS, self.ip.wrapping_add(INSTRUCTION_LENGTH)];
         words.extend(FIXED_ORDER.map(general_register));
         if self.format >= 1 {
-            // The model samples no loads: address, data source and latency are 0.
-            words.extend([self.counter.bit(), 0, 0, 0]);
+            let RecordedLoad { address, source, latency } = self.load;
+            words.extend([self.counter.bit(), address, source, latency]);
         }
         if self.format >= 2 {
             words.extend([self.ip, 0]);
@@ -75,7 +86,8 @@ impl Event {
         let has = |group| bit(self.groups, group);
         let mut words = vec![0, self.ip, self.counter.bit(), self.time];
         if has(MEMORY) {
-            words.extend(LOAD);
+            let RecordedLoad { address, source, latency } = self.load;
+            words.extend([address, source, latency, 0]);
         }
         if has(GENERAL_REGISTERS) {
             words.extend([FLAGS, self.ip.wrapping_add(INSTRUCTION_LENGTH)]);

@@ -173,6 +173,7 @@ impl Processor {
     }
 
     pub(super) fn precise(&self, counter: &Running) -> Option<Precise> {
-        self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id))
+        let threshold = self.extra.value_of(counter.selected);
+        self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id), threshold)
     }
 }
