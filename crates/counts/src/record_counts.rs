@@ -45,7 +45,7 @@ impl RecordCounts {
                     PauseKind::Reconnected => self.reconnections += 1,
                     PauseKind::Slept => {}
                 },
-                Ok(Record::LastBranch(_) | Record::OffCpu(_)) | Err(_) => {}
+                Ok(Record::LastBranch(_) | Record::Access(_) | Record::OffCpu(_)) | Err(_) => {}
             }
         }
     }

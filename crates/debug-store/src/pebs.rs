@@ -49,6 +49,19 @@ pub struct PebsRecord {
     pub is_exact: bool,
     /// Counters that overflowed: bit n is general counter n, bit 32 + n is fixed counter n. `None` in format 0.
     pub counters: Option<u64>,
+    /// The load, if the record has one. It means something of a counter that measures load latency.
+    pub load: Option<RecordedLoad>,
+}
+
+/// What a record has of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedLoad {
+    /// Linear address of the data.
+    pub address: u64,
+    /// Data source encoding.
+    pub source: u64,
+    /// Core clock cycles from the dispatch of the load until it had its data.
+    pub latency: u64,
 }
 
 /// What is at the start of the rest of a buffer.
@@ -116,14 +129,19 @@ impl Format {
                 let format = RecordFormat::from_bits(at(offset_of!(BasicGroup, format)));
                 let is_basic = usize::from(format.size()) == size_of::<BasicGroup>();
                 let (ip, counters) = (offset_of!(BasicGroup, ip), offset_of!(BasicGroup, counters));
-                let record = PebsRecord { ip: at(ip), is_exact: true, counters: Some(at(counters)) };
+                let record = PebsRecord { ip: at(ip), is_exact: true, counters: Some(at(counters)), load: None };
                 (if is_basic { Part::Record(record) } else { Part::Unreadable }, self.least_size())
             }
             _ => {
                 let is_exact = self >= Self::Haswell;
                 let counters = (self >= Self::Nehalem).then(|| at(offset_of!(PebsFormat1, counters)));
                 let ip = if is_exact { offset_of!(PebsFormat2, eventing_ip) } else { offset_of!(PebsFormat0, ip) };
-                (Part::Record(PebsRecord { ip: at(ip), is_exact, counters }), self.least_size())
+                let load = (self >= Self::Nehalem).then(|| RecordedLoad {
+                    address: at(offset_of!(PebsFormat1, address)),
+                    source: at(offset_of!(PebsFormat1, source)),
+                    latency: at(offset_of!(PebsFormat1, latency)),
+                });
+                (Part::Record(PebsRecord { ip: at(ip), is_exact, counters, load }), self.least_size())
             }
         }
     }
@@ -143,7 +161,7 @@ fn fragment(left: usize, at: impl Fn(usize) -> u64) -> (Part, usize) {
     }
     let (ip, counters) =
         (BASIC + offset_of!(ArchitecturalBasicGroup, ip), BASIC + offset_of!(ArchitecturalBasicGroup, counters));
-    (Part::Record(PebsRecord { ip: at(ip), is_exact: true, counters: Some(at(counters)) }), size)
+    (Part::Record(PebsRecord { ip: at(ip), is_exact: true, counters: Some(at(counters)), load: None }), size)
 }
 
 #[cfg(test)]
@@ -157,6 +175,7 @@ mod tests {
 
     #[test]
     fn fixed_format_fields_have_their_documented_offsets() {
+        let load = RecordedLoad { address: at(0x98), source: at(0xA0), latency: at(0xA8) };
         for (number, size, ip, is_exact, counters) in [
             (0, 144, at(0x08), false, None),
             (1, 176, at(0x08), false, Some(at(0x90))),
@@ -165,7 +184,8 @@ mod tests {
         ] {
             let format = Format::from_number(number).unwrap();
             assert_eq!((format.least_size(), usize::from(format.least_words()) * 8), (size, size), "{number}");
-            let record = Part::Record(PebsRecord { ip, is_exact, counters });
+            let load = (number > 0).then_some(load);
+            let record = Part::Record(PebsRecord { ip, is_exact, counters, load });
             assert_eq!(format.part(size, at), (record, size), "{number}");
         }
         assert_eq!([7, 14, 16].map(Format::from_number), [None; 3]);
@@ -176,7 +196,7 @@ mod tests {
         for format in [Format::Adaptive, Format::Adaptive5, Format::Adaptive6] {
             let basic = RecordFormat::new().with_size(32).into_bits();
             let word = |offset| if offset == 0 { basic } else { at(offset) };
-            let record = PebsRecord { ip: at(0x08), is_exact: true, counters: Some(at(0x10)) };
+            let record = PebsRecord { ip: at(0x08), is_exact: true, counters: Some(at(0x10)), load: None };
             assert_eq!(format.part(32, word), (Part::Record(record), 32), "{format:?}");
             assert_eq!((format.least_size(), format.least_words()), (32, 4), "{format:?}");
         }
@@ -193,7 +213,7 @@ mod tests {
     #[test]
     fn fragments_of_architectural_records_have_their_own_size_and_no_untrusted_one_leads_out_of_the_buffer() {
         let header = RecordHeader::new();
-        let record = Part::Record(PebsRecord { ip: at(0x10), is_exact: true, counters: Some(at(0x18)) });
+        let record = Part::Record(PebsRecord { ip: at(0x10), is_exact: true, counters: Some(at(0x18)), load: None });
         for (header, left, part, size) in [
             (header.with_basic(true).with_size(64), 64, record, 64),
             (header.with_basic(true).with_size(64).with_continued(true), 1_000, record, 64),

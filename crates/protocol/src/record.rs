@@ -8,6 +8,7 @@
 //! | 0 sample | `ip` | `process` | `thread` | `interval` | `mode` | `pebs_sequence`, and at 44 `cookie` |
 //! | 5 precise, 6 precise next | `ip` | `process` | `thread` | `interval` | `mode` | `number` |
 //! | 7 branch, 12 last branch | `from` | `process` | `thread` | `cycles`, `prediction`, `branch_type` | `mode` | `to` |
+//! | 13 access | `address` | `process` | `thread` | `latency` | `number` | `source` |
 //! | 1 lost | `count` | | | | | |
 //! | 3 resumed, 4 slept, 10 reconnected | `duration` | | | | | |
 //! | 2 throttled, 8 silenced, 9 disconnected | | | | | | |
@@ -18,9 +19,9 @@
 mod layout;
 
 pub use layout::{
-    BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostKind, LostRecord, Mode, OffCpuKind,
-    OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, StopKind, StopRecord,
-    Zero,
+    AccessKind, AccessRecord, BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostKind, LostRecord,
+    Mode, OffCpuKind, OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction,
+    StopKind, StopRecord, Zero,
 };
 
 use thiserror::Error;
@@ -56,11 +57,13 @@ pub enum RecordKind {
     OffCpu = 11,
     /// A [`BranchRecord`] of one of the last branches before a sample, which it follows: the newest first.
     LastBranch = 12,
+    /// An [`AccessRecord`]: what the instruction of a precise sample, which it follows, did to memory.
+    Access = 13,
 }
 
 impl RecordKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Sample,
         Self::Lost,
         Self::Throttled,
@@ -74,6 +77,7 @@ impl RecordKind {
         Self::Reconnected,
         Self::OffCpu,
         Self::LastBranch,
+        Self::Access,
     ];
 
     /// Returns whether the record is a sample of an event that the processor counts.
@@ -146,6 +150,7 @@ impl SampleRecord {
             RecordKind::Precise | RecordKind::PreciseNext => self.read().map(Record::Precise),
             RecordKind::Branch => self.read().map(Record::Branch),
             RecordKind::LastBranch => self.read().map(Record::LastBranch),
+            RecordKind::Access => self.read().map(Record::Access),
             RecordKind::Lost => self.read().map(Record::Lost),
             RecordKind::Throttled | RecordKind::Silenced | RecordKind::Disconnected => self.read().map(Record::Stop),
             RecordKind::Resumed | RecordKind::Slept | RecordKind::Reconnected => self.read().map(Record::Pause),
@@ -170,6 +175,8 @@ pub enum Record {
     Branch(BranchRecord),
     /// One of the last branches before the sample that precedes it.
     LastBranch(BranchRecord),
+    /// The access of memory of the precise sample that precedes it.
+    Access(AccessRecord),
     /// Samples were lost.
     Lost(LostRecord),
     /// Sampling stopped on a processor.
@@ -240,7 +247,7 @@ impl Record {
                 let mode = if ip == 0 || is_kernel_address(ip) { Mode::Kernel } else { Mode::User };
                 Some(AnySample { time, ip, events: duration, process, thread, processor, event, mode })
             }
-            Self::LastBranch(_) | Self::Lost(_) | Self::Stop(_) | Self::Pause(_) => None,
+            Self::LastBranch(_) | Self::Access(_) | Self::Lost(_) | Self::Stop(_) | Self::Pause(_) => None,
         }
     }
 
@@ -253,6 +260,7 @@ impl Record {
             Self::Precise(PreciseSample { kind: PreciseKind::PreciseNext, .. }) => RecordKind::PreciseNext,
             Self::Branch(_) => RecordKind::Branch,
             Self::LastBranch(_) => RecordKind::LastBranch,
+            Self::Access(_) => RecordKind::Access,
             Self::Lost(_) => RecordKind::Lost,
             Self::Stop(StopRecord { kind: StopKind::Throttled, .. }) => RecordKind::Throttled,
             Self::Stop(StopRecord { kind: StopKind::Silenced, .. }) => RecordKind::Silenced,
@@ -289,6 +297,7 @@ impl From<Record> for SampleRecord {
             Record::Sample(sample) => sample.into(),
             Record::Precise(sample) => sample.into(),
             Record::Branch(branch) | Record::LastBranch(branch) => branch.into(),
+            Record::Access(access) => access.into(),
             Record::Lost(lost) => lost.into(),
             Record::Stop(stop) => stop.into(),
             Record::Pause(pause) => pause.into(),

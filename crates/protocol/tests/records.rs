@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use protocol::{
-    ALL_EVENTS, BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostRecord, Mode, OffCpuKind,
-    OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError,
-    RecordKind, SampleRecord, StopKind, StopRecord, is_kernel_address,
+    ALL_EVENTS, AccessKind, AccessRecord, BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostRecord,
+    Mode, OffCpuKind, OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction,
+    Record, RecordError, RecordKind, SampleRecord, StopKind, StopRecord, is_kernel_address,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -91,6 +91,18 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
         RecordKind::Slept => Record::Pause(PauseRecord::new(PauseKind::Slept, time, processor, first)),
         RecordKind::Disconnected => Record::Stop(StopRecord::new(StopKind::Disconnected, time, processor)),
         RecordKind::Reconnected => Record::Pause(PauseRecord::new(PauseKind::Reconnected, time, processor, first)),
+        RecordKind::Access => Record::Access(AccessRecord {
+            time,
+            address: first,
+            process,
+            thread,
+            processor,
+            event: source,
+            latency: interval,
+            kind: AccessKind::Access,
+            number: 2,
+            source: last,
+        }),
         RecordKind::OffCpu => Record::OffCpu(OffCpuRecord {
             time,
             ip: first,
@@ -115,7 +127,8 @@ fn every_kind_has_the_bytes_that_it_had_before_kinds_had_types() {
     let words = [0x1112_1314_1516_1718_u64, 0x2122_2324_2526_2728, 0x8182_8384_8586_8788];
     let numbers = [0x3132_3334, 0x4142_4344, 0x5152_5354, 0x6162_6366, 0x7172_7375];
     for kind in RecordKind::ALL {
-        let is_sample = kind.is_sample() || [RecordKind::OffCpu, RecordKind::LastBranch].contains(&kind);
+        let is_sample =
+            kind.is_sample() || [RecordKind::OffCpu, RecordKind::LastBranch, RecordKind::Access].contains(&kind);
         let mut bytes = Vec::new();
         let has_value = is_sample || kind == RecordKind::Lost || PAUSES.contains(&kind);
         bytes.extend(words[0].to_le_bytes());
@@ -143,7 +156,7 @@ fn numbers_and_kinds_are_one_to_one() {
     for (number, kind) in (0_u16..).zip(RecordKind::ALL) {
         assert_eq!((kind as u16, RecordKind::from_number(number)), (number, Some(kind)));
     }
-    assert_eq!(RecordKind::from_number(13), None);
+    assert_eq!(RecordKind::from_number(14), None);
 }
 
 /// Bytes that a kind does not allow: unknown modes, predictions and bits in unused bytes.
@@ -153,6 +166,7 @@ fn a_byte_that_a_kind_does_not_allow_is_an_error() {
         let record = SampleRecord::from(of_kind(kind, [1, 2, 3], [4, 5, 6, 8, 10]));
         let is_free = |offset: usize| match kind {
             RecordKind::Sample | RecordKind::Precise | RecordKind::PreciseNext => !(38..40).contains(&offset),
+            RecordKind::Access => true,
             RecordKind::OffCpu => offset != 38, // the state
             RecordKind::Branch | RecordKind::LastBranch => !(34..36).contains(&offset) && !(38..40).contains(&offset),
             kind if kind == RecordKind::Lost || PAUSES.contains(&kind) => offset < 16 || (24..32).contains(&offset),
@@ -176,8 +190,8 @@ fn errors_say_what_is_wrong() {
     let mut record = SampleRecord::from(LostRecord::new(1, 2, 3, 4));
     record.as_mut_bytes()[47] = 1;
     assert_eq!(record.parse().unwrap_err().to_string(), "a field of a record of kind Lost has an invalid value");
-    record.as_mut_bytes()[KIND] = 13;
-    assert_eq!(record.parse().unwrap_err().to_string(), "record kind 13 is unknown");
+    record.as_mut_bytes()[KIND] = 14;
+    assert_eq!(record.parse().unwrap_err().to_string(), "record kind 14 is unknown");
 }
 
 /// Checks the fields that all kinds have, and those that all samples have, against the numbers of [`of_kind`].
@@ -185,7 +199,7 @@ fn check_views(kind: RecordKind, record: &Record, words: [u64; 3], numbers: [u32
     let [process, thread, processor, source, interval] = numbers;
     prop_assert_eq!((record.kind(), record.time(), record.processor()), (kind, words[0], processor));
     let is_sample = kind.is_sample() || kind == RecordKind::OffCpu;
-    let has_source = is_sample || [RecordKind::Lost, RecordKind::LastBranch].contains(&kind);
+    let has_source = is_sample || [RecordKind::Lost, RecordKind::LastBranch, RecordKind::Access].contains(&kind);
     prop_assert_eq!(record.event(), if has_source { source } else { ALL_EVENTS });
     prop_assert_eq!(record.sample().is_some(), is_sample);
     if let Some(sample) = record.sample() {

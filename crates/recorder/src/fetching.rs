@@ -170,8 +170,10 @@ fn is_kept(record: &SampleRecord, tasks: &RecordedTasks, family: Option<&Family>
         None => tasks.select(process, thread),
     };
     let record = record.parse().ok();
-    if let Some(Record::LastBranch(branch)) = record {
-        return is_of_tasks(branch.process, branch.thread);
+    match record {
+        Some(Record::LastBranch(branch)) => return is_of_tasks(branch.process, branch.thread),
+        Some(Record::Access(access)) => return is_of_tasks(access.process, access.thread),
+        _ => {}
     }
     let Some(sample) = record.and_then(|record| record.sample()) else { return true };
     let is_kept = is_of_tasks(sample.process, sample.thread);

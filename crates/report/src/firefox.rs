@@ -417,7 +417,12 @@ impl<'a> Builder<'a> {
         };
         let time = Timestamp::from_nanos_since_reference(nanoseconds);
         match record {
-            Record::Sample(_) | Record::Precise(_) | Record::Branch(_) | Record::LastBranch(_) | Record::OffCpu(_) => {}
+            Record::Sample(_)
+            | Record::Precise(_)
+            | Record::Branch(_)
+            | Record::LastBranch(_)
+            | Record::Access(_)
+            | Record::OffCpu(_) => {}
             Record::Lost(lost) => {
                 let lost = Lost { source, samples: real(lost.count) };
                 self.profile.add_marker(track, MarkerTiming::Instant(time), lost);

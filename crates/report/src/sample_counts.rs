@@ -521,7 +521,12 @@ fn losses(record: &Record, slice: &Slice) -> LossStats {
     let none = LossStats::default();
     let is_inside = u64::from(slice.selects_time(record.time()));
     match record {
-        Record::Sample(_) | Record::Precise(_) | Record::Branch(_) | Record::LastBranch(_) | Record::OffCpu(_) => none,
+        Record::Sample(_)
+        | Record::Precise(_)
+        | Record::Branch(_)
+        | Record::LastBranch(_)
+        | Record::Access(_)
+        | Record::OffCpu(_) => none,
         Record::Lost(lost) => LossStats { lost: is_inside * lost.count, ..none },
         Record::Stop(stop) => match stop.kind {
             StopKind::Throttled => LossStats { pauses: is_inside, ..none },

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use protocol::{
-    AnySample, BranchRecord, BranchType, Mode, PauseKind, PreciseKind, Prediction, Record, StopKind, UNKNOWN,
+    AccessRecord, AnySample, BranchRecord, BranchType, Mode, PauseKind, PreciseKind, Prediction, Record, StopKind,
+    UNKNOWN,
 };
 
 use crate::filter::Filter;
@@ -15,7 +16,7 @@ use crate::time_order::for_each_in_order;
 use crate::wait_reason::why_off_cpu;
 
 /// Names of the fields; the first line of the output.
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 24] = [
     "time_ns",
     "kind",
     "processor",
@@ -37,9 +38,12 @@ const FIELDS: [&str; 21] = [
     "prediction",
     "cycles",
     "branch_type",
+    "data_address",
+    "latency",
+    "data_source",
 ];
 
-/// The last fields. A record has at most one of them, except one off the CPU.
+/// The last fields; each kind of record has its own.
 #[derive(Default)]
 struct Details {
     /// Number of a precise sample.
@@ -60,9 +64,24 @@ struct Details {
     cycles: String,
     /// Type of a branch.
     branch_type: &'static str,
+    /// Linear address of the data of a load.
+    data_address: String,
+    /// Core clock cycles until the load had them.
+    latency: String,
+    /// Where they came from, as the processor encodes it.
+    data_source: String,
 }
 
 impl Details {
+    fn of_access(access: &AccessRecord) -> Self {
+        Self {
+            data_address: format!("{:#018x}", access.address),
+            latency: access.latency.to_string(),
+            data_source: format!("{:#x}", access.source),
+            ..Self::default()
+        }
+    }
+
     fn of_branch(branch: &BranchRecord) -> Self {
         let prediction = match branch.prediction {
             Prediction::NotReported => "",
@@ -139,6 +158,7 @@ impl Lines<'_> {
             }
             Record::Branch(branch) => ("branch", Details::of_branch(branch)),
             Record::LastBranch(branch) => ("last_branch", Details::of_branch(branch)),
+            Record::Access(access) => ("access", Details::of_access(access)),
             Record::OffCpu(record) => {
                 let waker = if record.waker == 0 { String::new() } else { record.waker.to_string() };
                 let (duration, reason) = (record.duration.to_string(), why_off_cpu(record));
@@ -156,8 +176,22 @@ impl Lines<'_> {
                 PauseKind::Reconnected => ("reconnected", lasted(pause.duration)),
             },
         };
-        let Details { number, target, lost, duration, reason, waker, prediction, cycles, branch_type } = &details;
-        let details = [number, target, lost, duration, reason, waker, *prediction, cycles, *branch_type];
+        let Details { number, target, lost, duration, reason, waker, prediction, cycles, branch_type, .. } = &details;
+        let Details { data_address, latency, data_source, .. } = &details;
+        let details = [
+            number,
+            target,
+            lost,
+            duration,
+            reason,
+            waker,
+            *prediction,
+            cycles,
+            *branch_type,
+            data_address,
+            latency,
+            data_source,
+        ];
         let at_branch = if let Record::LastBranch(branch) = record { Some(at_source(branch)) } else { None };
         if let Some(sample) = record.sample().or(at_branch) {
             return self.write_sample(&sample, [&time, word, &processor, &source], details);
@@ -170,7 +204,7 @@ impl Lines<'_> {
         &mut self,
         sample: &AnySample,
         [time, word, processor, source]: [&str; 4],
-        details: [&str; 9],
+        details: [&str; 12],
     ) -> io::Result<()> {
         let location = self.contents.processes.location(sample);
         let mode = match sample.mode {

@@ -89,6 +89,7 @@ pub fn timeline(
             Record::Precise(sample) => sample.number,
             Record::Branch(_)
             | Record::LastBranch(_)
+            | Record::Access(_)
             | Record::Lost(_)
             | Record::Stop(_)
             | Record::Pause(_)

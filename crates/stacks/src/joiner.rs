@@ -218,7 +218,14 @@ impl Joiner {
             Ok(Record::Precise(_) | Record::Branch(_)) => {
                 return SampleState::Done(SampleStack::Missing(MissingStack::Precise));
             }
-            Ok(Record::LastBranch(_) | Record::Lost(_) | Record::Stop(_) | Record::Pause(_) | Record::OffCpu(_))
+            Ok(
+                Record::LastBranch(_)
+                | Record::Access(_)
+                | Record::Lost(_)
+                | Record::Stop(_)
+                | Record::Pause(_)
+                | Record::OffCpu(_),
+            )
             | Err(_) => {
                 return SampleState::Done(SampleStack::NotRecorded);
             }

@@ -115,6 +115,8 @@ pub struct FetchedRecord {
     pub number: u64,
     /// Where the values are with which the counters were loaded.
     pub numbering: Numbering,
+    /// Counters whose records have a load.
+    pub latency: CounterSet,
 }
 
 impl DsBuffers {
@@ -349,8 +351,8 @@ impl DsBuffers {
         while offset < bytes {
             if let Some(record) = precise.next_record(cpu, &mut offset, bytes) {
                 let (counters, is_certain) = precise.counters_of(record.counters);
-                let (number, numbering) = (self.fetched, precise.numbering);
-                each(&FetchedRecord { record, counters, is_certain, number, numbering });
+                let (number, numbering, latency) = (self.fetched, precise.numbering, precise.latency);
+                each(&FetchedRecord { record, counters, is_certain, number, numbering, latency });
                 self.fetched = self.fetched.wrapping_add(1);
             }
         }
@@ -419,7 +421,7 @@ impl Precise {
         match part {
             Part::Record(record) => Some(record),
             Part::Fragment => None,
-            Part::Unreadable => Some(PebsRecord { ip: 0, is_exact: false, counters: Some(0) }),
+            Part::Unreadable => Some(PebsRecord { ip: 0, is_exact: false, counters: Some(0), load: None }),
         }
     }
 

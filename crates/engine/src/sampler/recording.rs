@@ -1,8 +1,12 @@
 //! Delivery of what the processor itself records, precise records and branches, to the subscribers.
 
+use debug_store::pebs::RecordedLoad;
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
-use protocol::{BranchKind, BranchRecord, BranchType, Mode, PreciseKind, PreciseSample, Prediction, UNKNOWN};
+use protocol::{
+    AccessKind, AccessRecord, BranchKind, BranchRecord, BranchType, Mode, PreciseKind, PreciseSample, Prediction,
+    UNKNOWN,
+};
 
 use super::ds_buffers::{DsBuffers, FetchedRecord};
 use super::per_cpu::PerCpuSampling;
@@ -301,6 +305,9 @@ impl DrainContext<'_> {
                 number: record.number,
             };
             self.per_cpu.deliver(subscriptions.subscribers(), counter, &sample.into());
+            if let Some(load) = record.record.load.filter(|_| record.latency.has(counter)) {
+                self.watermark_hit |= self.per_cpu.push_to(subscriptions.subscribers(), &access(&sample, load).into());
+            }
         }
     }
 
@@ -325,6 +332,15 @@ impl DrainContext<'_> {
             self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, &record.into());
         })
     }
+}
+
+/// Returns the record behind a sample of load latency.
+const fn access(sample: &PreciseSample, load: RecordedLoad) -> AccessRecord {
+    let PreciseSample { time, process, thread, processor, event, number, .. } = *sample;
+    let RecordedLoad { address, source, latency } = load;
+    let (latency, number) = ((latency & 0xFFFF_FFFF) as u32, (number & 0xFFFF) as u16);
+    let kind = AccessKind::Access;
+    AccessRecord { time, address, process, thread, processor, event, latency, kind, number, source }
 }
 
 /// Returns the mode of an instruction by the half of the address space in which it is.

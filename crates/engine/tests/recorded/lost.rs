@@ -13,6 +13,8 @@ mod branches;
 mod budgets;
 #[path = "life.rs"]
 mod life;
+#[path = "loads.rs"]
+mod loads;
 #[path = "precise.rs"]
 mod precise;
 #[path = "refusals.rs"]

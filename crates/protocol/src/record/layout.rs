@@ -86,6 +86,12 @@ numbers! {
         LastBranch = RecordKind::LastBranch as u16,
     }
 
+    /// Kind of an [`AccessRecord`].
+    AccessKind: u16 {
+        /// The only one.
+        Access = RecordKind::Access as u16,
+    }
+
     /// Kind of a [`LostRecord`].
     LostKind: u16 {
         /// The only one.
@@ -237,6 +243,32 @@ layout! {
         mode: Mode,
         /// Address of the target.
         to: u64,
+    }
+
+    /// What the load of a precise sample did. It has the time, the process, the thread, the processor and the event of
+    /// the sample.
+    AccessRecord {
+        /// Time at which the record was fetched, in units of the clock.
+        time: u64,
+        /// Linear address of the data.
+        address: u64,
+        /// Process, or [`UNKNOWN`](crate::UNKNOWN).
+        process: u32,
+        /// Thread, or [`UNKNOWN`](crate::UNKNOWN).
+        thread: u32,
+        /// Processor.
+        processor: u32,
+        /// Index of the event in the request that started the session.
+        event: u32,
+        /// Core clock cycles from the dispatch of the load until it had its data.
+        latency: u32,
+        /// Kind.
+        kind: AccessKind,
+        /// Low bits of the number of the sample: the access belongs to no other one, even if its sample was lost.
+        number: u16,
+        /// Where the data came from, as the processor encodes it (SDM Vol. 3B, "Load Latency Performance Monitoring
+        /// Facility", Table "Data Source Encoding for Load Latency Record"): its meaning depends on the generation.
+        source: u64,
     }
 
     /// Samples were lost before this record.
