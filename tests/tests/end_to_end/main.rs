@@ -56,6 +56,8 @@ mod life;
 #[cfg(not(windows))]
 mod live;
 #[cfg(not(windows))]
+mod loads;
+#[cfg(not(windows))]
 mod local_apic;
 #[cfg(not(windows))]
 mod metrics;

@@ -340,6 +340,14 @@ pub enum Command {
         /// The branches in their order.
         branches: Vec<TakenBranch>,
     },
+    /// Sets the loads that the counters of load latency of a processor measure, in turn: address, data source encoding
+    /// and latency of each.
+    SetLoads {
+        /// Which processor.
+        processor: u32,
+        /// The loads.
+        loads: Vec<[u64; 3]>,
+    },
     /// Empties the last branch records of a processor, as a deep sleep of its core does.
     LoseLastBranches {
         /// Which processor.

@@ -65,6 +65,14 @@ impl Client {
         ask!(self, Command::TakeBranches { processor, branches: branches.to_vec() }, Answer::Done => ())
     }
 
+    /// Sends [`Command::SetLoads`].
+    ///
+    /// # Errors
+    /// If there is no such processor.
+    pub fn set_loads(&mut self, processor: u32, loads: &[[u64; 3]]) -> Result<(), Error> {
+        ask!(self, Command::SetLoads { processor, loads: loads.to_vec() }, Answer::Done => ())
+    }
+
     /// Sends [`Command::LoseLastBranches`].
     ///
     /// # Errors

@@ -22,7 +22,8 @@ use bench_protocol::{
     InterruptSite, RegisterQuirk, Registration, ScriptedRequest, StepPlan, TakenBranch, Time, TimerMode,
 };
 use model::{
-    Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Movement, Processor, Quirk, Selected,
+    Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Movement, Processor, Quirk, RecordedLoad,
+    Selected,
 };
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
@@ -73,6 +74,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Branch { processor, user, from, step, count } => done(branch(processor, user, from, step, count)),
         Command::TakeBranches { processor, branches } => done(take_branches(processor, &branches)),
         Command::LoseLastBranches { processor } => done(lose_last_branches(processor)),
+        Command::SetLoads { processor, loads } => done(set_loads(processor, &loads)),
         Command::DsWrites => Answer::DsWrites(per_processor(ds_writes)),
         Command::Sleep => done(if power::sleep() { Ok(()) } else { refused(ASLEEP) }),
         Command::Wake { milliseconds } => done(wake(milliseconds)),
@@ -287,6 +289,17 @@ fn ds_writes(state: &mut State) -> DsWrites {
 fn take_branches(processor: u32, branches: &[TakenBranch]) -> Result<(), String> {
     let core = scripted_core(processor)?;
     core.with(|state| branches.iter().for_each(|branch| state.processor.take_branch(&taken(*branch))));
+    Ok(())
+}
+
+fn set_loads(processor: u32, loads: &[[u64; 3]]) -> Result<(), String> {
+    let loads = loads.iter().map(|[address, source, latency]| RecordedLoad {
+        address: *address,
+        source: *source,
+        latency: *latency,
+    });
+    let loads = loads.collect();
+    core(processor)?.with(|state| state.processor.set_loads(loads));
     Ok(())
 }
 
