@@ -120,7 +120,7 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
     Ok(())
 }
 
-/// Tries what a start with this filter writes. What is recorded meanwhile is emptied by the start. Returns what the
+/// Tries what a start with this filter writes. The start empties what is recorded meanwhile. Returns what the
 /// control registers contain.
 ///
 /// # Errors
@@ -145,12 +145,6 @@ fn place(top: u64, age: u8, depth: u8) -> u8 {
 }
 
 impl LastBranches {
-    /// Returns the number of branches that the processor keeps.
-    #[must_use]
-    pub const fn depth(self) -> u8 {
-        self.0.depth
-    }
-
     /// Checks that the processor can record these branches.
     ///
     /// # Errors
