@@ -16,17 +16,27 @@ pub fn try_vec<T>(length: usize, mut make: impl FnMut(usize) -> T) -> Option<Vec
 
 /// Returns an empty vector with exactly this capacity, or `None` if memory is low.
 ///
-/// Never inlined: so the compiler sees that nothing else knows the address of the vector, and compares its length.
-#[inline(never)]
+/// Inlined, because it only compares what [`reserved`] returns.
+#[inline]
 #[must_use]
 pub fn try_reserved<T>(capacity: usize) -> Option<Vec<T>> {
-    let mut items = Vec::new();
-    if items.try_reserve_exact(capacity).is_ok() {
+    let items = reserved(capacity);
+    if items.capacity() >= capacity {
         return Some(items);
     }
     // It has no memory, which only the compiler does not know: freeing it would be more code for each type.
     core::mem::forget(items);
     None
+}
+
+/// Returns an empty vector with exactly this capacity, or with none if memory is low.
+///
+/// Never inlined: so the compiler sees that nothing else knows the address of the vector, and compares its length.
+#[inline(never)]
+fn reserved<T>(capacity: usize) -> Vec<T> {
+    let mut items = Vec::new();
+    let _ = items.try_reserve_exact(capacity);
+    items
 }
 
 #[cfg(test)]
