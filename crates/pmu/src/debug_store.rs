@@ -19,7 +19,7 @@ use x86_defs::intel::misc_enable::MiscEnable;
 use x86_defs::intel::perfmon::{GLOBAL_FIXED_SHIFT, PerfCapabilities};
 
 use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::interface::emon::{self, IA32_PERF_CAPABILITIES, MAX_GENERAL, Microarchitecture, Recorders};
 use crate::state::CounterSet;
 
@@ -151,17 +151,17 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
 /// Accesses for the first time the registers that [`examine`] reads, and returns what it does.
 pub(crate) fn examine_first(
     first: &FirstAccess<'_, impl GuardedCpu>,
-) -> Result<Result<Facilities, MissingFeature>, Fault> {
+) -> Result<Result<Facilities, MissingFeature>, Faulted> {
     examine_by(first.cpuid(), |msr| first.read(msr))
 }
 
 /// Accesses for the first time the register of the save area. The caller knows that the processor has a Debug Store.
-pub(crate) fn access_save_area(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+pub(crate) fn access_save_area(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
     first.read_write(IA32_DS_AREA).map(|_| ())
 }
 
 /// Accesses for the first time the registers that control what the processor records by itself.
-pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
     let Ok(facilities) = examine_first(first)? else { return Ok(()) };
     let has_store = has_store(first.cpuid());
     if has_store {
@@ -179,7 +179,7 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
 }
 
 /// Tries what [`take`] writes.
-pub(crate) fn try_place(first: &FirstAccess<'_, impl GuardedCpu>, place: Place) -> Result<(), Fault> {
+pub(crate) fn try_place(first: &FirstAccess<'_, impl GuardedCpu>, place: Place) -> Result<(), Faulted> {
     if let Some(address) = place.area {
         first.try_value(IA32_DS_AREA, address)?;
     }
@@ -187,7 +187,7 @@ pub(crate) fn try_place(first: &FirstAccess<'_, impl GuardedCpu>, place: Place) 
 }
 
 /// Tries what [`trace`] writes for these modes. TR is written alone, so that no branch is recorded.
-pub(crate) fn try_trace(first: &FirstAccess<'_, impl GuardedCpu>, modes: Modes) -> Result<(), Fault> {
+pub(crate) fn try_trace(first: &FirstAccess<'_, impl GuardedCpu>, modes: Modes) -> Result<(), Faulted> {
     let found = DebugCtl::from_bits(first.read(IA32_DEBUGCTL)?);
     let traced = traced(found, modes, modes.user || modes.kernel, DebugCtl::new());
     first.try_value(IA32_DEBUGCTL, traced.with_tr(false).into_bits())?;
@@ -206,7 +206,7 @@ pub(crate) fn try_pebs(
     numbering: Numbering,
     counters: CounterSet,
     latency: CounterSet,
-) -> Result<(), Fault> {
+) -> Result<(), Faulted> {
     if numbering.format.is_architectural() {
         return architectural::try_counters(first, numbering, counters);
     }

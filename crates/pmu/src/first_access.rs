@@ -18,6 +18,7 @@
 
 mod results;
 
+use core::cell::Cell;
 use core::fmt;
 
 pub(crate) use results::FirstAccesses;
@@ -113,11 +114,12 @@ pub struct Fault {
     pub value: u64,
 }
 
-impl Fault {
-    const fn on_read(access: Access, number: u32) -> Self {
-        Self { access, number, value: 0 }
-    }
+/// An access that failed, whose fault [`FirstAccess`] has. Without the fault, the result of an access fits into two
+/// registers, and each caller returns it on without a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Faulted;
 
+impl Fault {
     pub(crate) const fn of_value(access: Access, msr: Msr, value: u64) -> Self {
         Self { access, number: msr.address(), value }
     }
@@ -182,10 +184,15 @@ fn pass(note: &dyn Fn(Reading), reading: Reading) {
     note(reading);
 }
 
+/// Before an access has failed.
+const NO_FAULT: Fault = Fault { access: Access::Read, number: 0, value: 0 };
+
 /// Performs the accesses of one phase on the current processor.
 pub struct FirstAccess<'a, C> {
     cpu: &'a C,
     phase: Phase,
+    /// Fault of the last access that failed.
+    fault: Cell<Fault>,
     /// Receives each reading. With it, a register that faults is taken for zero, so that the others are read too.
     note: Option<&'a dyn Fn(Reading)>,
 }
@@ -193,12 +200,31 @@ pub struct FirstAccess<'a, C> {
 impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     /// Creates the accesses of a phase.
     pub const fn new(cpu: &'a C, phase: Phase) -> Self {
-        Self { cpu, phase, note: None }
+        Self { cpu, phase, fault: Cell::new(NO_FAULT), note: None }
     }
 
     /// Creates accesses that write nothing and call `note` with each reading. A register that faults is taken for zero.
     pub const fn noting(cpu: &'a C, note: &'a dyn Fn(Reading)) -> Self {
-        Self { cpu, phase: Phase::Read, note: Some(note) }
+        Self { note: Some(note), ..Self::new(cpu, Phase::Read) }
+    }
+
+    /// Returns the result of all accesses with its fault.
+    ///
+    /// # Errors
+    /// The fault.
+    pub(crate) fn finish<T>(&self, result: Result<T, Faulted>) -> Result<T, Fault> {
+        result.map_err(|Faulted| self.fault.get())
+    }
+
+    /// Notes the fault of accesses that fail.
+    pub(crate) fn fail(&self, fault: Fault) -> Faulted {
+        self.fault.set(fault);
+        Faulted
+    }
+
+    /// Returns the fault of the access that has just failed.
+    pub(crate) fn fault(&self) -> Fault {
+        self.fault.get()
     }
 
     /// Returns what an access has read.
@@ -206,8 +232,10 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     /// # Errors
     /// The fault, unless it is noted.
     #[inline]
-    fn noted(&self, access: Access, number: u32, value: Result<u64, GeneralProtection>) -> Result<u64, Fault> {
-        let Some(note) = self.note else { return value.map_err(|_| Fault::on_read(access, number)) };
+    fn noted(&self, access: Access, number: u32, value: Result<u64, GeneralProtection>) -> Result<u64, Faulted> {
+        let Some(note) = self.note else {
+            return value.map_err(|_| self.fail(Fault { access, number, value: 0 }));
+        };
         pass(note, Reading { access, number, value });
         Ok(value.unwrap_or(0))
     }
@@ -235,7 +263,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault.
-    pub fn read(&self, msr: Msr) -> Result<u64, Fault> {
+    pub fn read(&self, msr: Msr) -> Result<u64, Faulted> {
         self.noted(Access::Read, msr.address(), self.cpu.try_rdmsr(msr))
     }
 
@@ -243,7 +271,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault.
-    pub fn read_write(&self, msr: Msr) -> Result<u64, Fault> {
+    pub fn read_write(&self, msr: Msr) -> Result<u64, Faulted> {
         let value = self.read(msr)?;
         self.write(msr, value)?;
         Ok(value)
@@ -253,10 +281,12 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault.
-    pub fn write(&self, msr: Msr, value: u64) -> Result<(), Fault> {
+    pub fn write(&self, msr: Msr, value: u64) -> Result<(), Faulted> {
         match self.phase {
             Phase::Read => Ok(()),
-            Phase::Write => self.cpu.try_wrmsr(msr, value).map_err(|_| Fault::of_value(Access::Write, msr, value)),
+            Phase::Write => {
+                self.cpu.try_wrmsr(msr, value).map_err(|_| self.fail(Fault::of_value(Access::Write, msr, value)))
+            }
         }
     }
 
@@ -265,7 +295,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault; the register is unchanged.
-    pub fn kept(&self, msr: Msr, value: u64) -> Result<u64, Fault> {
+    pub fn kept(&self, msr: Msr, value: u64) -> Result<u64, Faulted> {
         self.write(msr, value)?;
         match self.phase {
             Phase::Read => Ok(value),
@@ -277,8 +307,12 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault, or that the register does not keep the value.
-    pub fn demand(&self, msr: Msr, value: u64) -> Result<(), Fault> {
-        if self.kept(msr, value)? == value { Ok(()) } else { Err(Fault::of_value(Access::ReadBack, msr, value)) }
+    pub fn demand(&self, msr: Msr, value: u64) -> Result<(), Faulted> {
+        if self.kept(msr, value)? == value {
+            Ok(())
+        } else {
+            Err(self.fail(Fault::of_value(Access::ReadBack, msr, value)))
+        }
     }
 
     /// Returns those of `bits` that a register takes beside `others`: it keeps them, and does not fault. The caller
@@ -296,9 +330,17 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// That of the accesses, or the fault of the register.
-    pub fn restoring<T>(&self, msr: Msr, found: u64, accesses: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    pub fn restoring<T>(
+        &self,
+        msr: Msr,
+        found: u64,
+        accesses: impl FnOnce() -> Result<T, Faulted>,
+    ) -> Result<T, Faulted> {
         let result = accesses();
+        let fault = self.fault.get();
         self.restore(msr, found)?;
+        // A passing fault of the restoration is not that of the accesses.
+        self.fault.set(fault);
         result
     }
 
@@ -308,7 +350,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// A fault of the register, or that of the trials.
-    pub fn trying<T>(&self, msr: Msr, trials: impl FnOnce(u64) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub fn trying<T>(&self, msr: Msr, trials: impl FnOnce(u64) -> Result<T, Faulted>) -> Result<T, Faulted> {
         let found = self.read_write(msr)?;
         self.restoring(msr, found, || trials(found))
     }
@@ -318,7 +360,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The second fault; the register is still changed.
-    pub fn restore(&self, msr: Msr, found: u64) -> Result<(), Fault> {
+    pub fn restore(&self, msr: Msr, found: u64) -> Result<(), Faulted> {
         self.write(msr, found).or_else(|_| self.write(msr, found))
     }
 
@@ -326,7 +368,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault, or that the register does not keep the value.
-    pub fn try_value(&self, msr: Msr, value: u64) -> Result<(), Fault> {
+    pub fn try_value(&self, msr: Msr, value: u64) -> Result<(), Faulted> {
         let found = self.read(msr)?;
         self.restoring(msr, found, || self.demand(msr, value))
     }
@@ -335,7 +377,70 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     ///
     /// # Errors
     /// The fault.
-    pub fn counter(&self, index: u32) -> Result<u64, Fault> {
+    pub fn counter(&self, index: u32) -> Result<u64, Faulted> {
         self.noted(Access::Counter, index, self.cpu.try_rdpmc(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use raw_cpuid::CpuIdResult;
+
+    use super::*;
+    use crate::cpu::Cpuid;
+
+    const REGISTER: Msr = Msr::new(0x1D9);
+
+    /// A register that keeps what it contains, and faults for the writes with these numbers.
+    struct Keeping {
+        faulting: &'static [u32],
+        writes: Cell<u32>,
+    }
+
+    impl Cpuid for Keeping {
+        fn cpuid(&self, _leaf: u32, _subleaf: u32) -> CpuIdResult {
+            CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 }
+        }
+    }
+
+    impl GuardedCpu for Keeping {
+        type Identity = Self;
+
+        fn identity(&self) -> &Self {
+            self
+        }
+
+        fn try_rdmsr(&self, _msr: Msr) -> Result<u64, GeneralProtection> {
+            Ok(5)
+        }
+
+        fn try_wrmsr(&self, _msr: Msr, _value: u64) -> Result<(), GeneralProtection> {
+            self.writes.set(self.writes.get() + 1);
+            if self.faulting.contains(&self.writes.get()) { Err(GeneralProtection) } else { Ok(()) }
+        }
+
+        fn try_rdpmc(&self, _index: u32) -> Result<u64, GeneralProtection> {
+            Err(GeneralProtection)
+        }
+
+        fn run_loop(&self, _iterations: u32) {}
+    }
+
+    /// The first write is that of the trial, the second and the third restore the register.
+    #[test]
+    fn the_reported_fault_is_that_of_the_access_that_failed() {
+        let not_kept = Fault::of_value(Access::ReadBack, REGISTER, 7);
+        for (faulting, reported) in [
+            (&[][..], not_kept),
+            (&[1], Fault::of_value(Access::Write, REGISTER, 7)),
+            (&[2], not_kept),
+            (&[2, 3], Fault::of_value(Access::Write, REGISTER, 5)),
+        ] {
+            let cpu = Keeping { faulting, writes: Cell::new(0) };
+            let first = FirstAccess::new(&cpu, Phase::Write);
+            assert_eq!(first.finish(first.try_value(REGISTER, 7)), Err(reported), "{faulting:?}");
+        }
     }
 }

@@ -14,7 +14,7 @@ mod unmanaged;
 use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::interface::emon::Recorders;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
@@ -211,7 +211,7 @@ pub trait ProfileInterface {
         cpu_counters: CpuCounters<'_>,
         counter: u8,
         state: CounterState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         let _ = (first, cpu_counters, counter, state);
         Ok(())
     }
@@ -441,7 +441,7 @@ impl Interface {
     ///
     /// # IRQL
     /// Below DISPATCH_LEVEL.
-    pub(crate) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+    pub(crate) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Faulted> {
         match self {
             Self::Default(_) => Ok(self),
             Self::Emon(emon) => emon.access_first(first).map(Self::Emon),
@@ -460,7 +460,7 @@ impl Interface {
     ///
     /// # IRQL
     /// Below DISPATCH_LEVEL.
-    pub(crate) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Fault> {
+    pub(crate) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Faulted> {
         match self {
             Self::Emon(emon) => emon.found(first),
             Self::Amd64(amd64) => amd64.found(first),
@@ -480,7 +480,7 @@ impl Interface {
         self,
         first: &FirstAccess<'_, impl GuardedCpu>,
         known: FoundMsrs,
-    ) -> Result<FoundMsrs, Fault> {
+    ) -> Result<FoundMsrs, Faulted> {
         let found = self.found(first)?;
         match self {
             Self::Emon(emon) => emon.try_found(first, found, known),

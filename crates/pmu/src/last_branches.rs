@@ -26,7 +26,7 @@ use x86_defs::intel::debug_control::DebugCtl;
 
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Access, Fault, Faulted, FirstAccess, GuardedCpu};
 
 use entry::Layout;
 pub use entry::{Branch, BranchType};
@@ -82,7 +82,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<LastBranches, MissingFeature> {
 ///
 /// # Errors
 /// The fault of a register, or [`Access::ReadBack`] of the newest entry if nothing was recorded.
-pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
     let Ok(records) = registers::examine_by(first.cpuid(), |msr| first.read(msr))? else { return Ok(()) };
     if let Freeze::Until(reset, frozen) = records.freeze {
         first.write(reset, frozen)?;
@@ -115,7 +115,7 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
     let top = if records.is_ring() { first.read(MSR_LASTBRANCH_TOS)? } else { 0 };
     let newest = records.of_entry(records.from, place(top, 0, records.depth));
     if first.read(newest)? == 0 && first.writes() {
-        return Err(Fault::of_value(Access::ReadBack, newest, 0));
+        return Err(first.fail(Fault::of_value(Access::ReadBack, newest, 0)));
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
 ///
 /// # Errors
 /// The fault, or the value that a register does not keep.
-pub(crate) fn try_filter(first: &FirstAccess<'_, impl GuardedCpu>, filter: Filter) -> Result<FoundControls, Fault> {
+pub(crate) fn try_filter(first: &FirstAccess<'_, impl GuardedCpu>, filter: Filter) -> Result<FoundControls, Faulted> {
     let mut found = FoundControls::NONE;
     let Ok(records) = registers::examine_by(first.cpuid(), |msr| first.read(msr))? else { return Ok(found) };
     first.try_value(records.select, records.selected(filter))?;

@@ -8,7 +8,7 @@ use x86_defs::cpuid::{Leaf1Edx, leaf};
 use x86_defs::local_apic::{self, ApicBase, DELIVERY_MODE_FIXED, LvtPerformance};
 
 use crate::cpu::{Cpu, Cpuid, Msr};
-use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu, Phase};
+use crate::first_access::{Access, Fault, Faulted, FirstAccess, GuardedCpu, Phase};
 
 const IA32_APIC_BASE: Msr = Msr::new(local_apic::IA32_APIC_BASE);
 
@@ -33,7 +33,7 @@ pub fn place(cpu: &impl GuardedCpu) -> Option<EntryLocation> {
 }
 
 /// Returns the location of the entry, by IA32_APIC_BASE.
-fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<EntryLocation>, Fault> {
+fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<EntryLocation>, Faulted> {
     if !has_apic(first.cpuid()) {
         return Ok(None);
     }
@@ -51,12 +51,12 @@ fn has_apic(cpu: &impl Cpuid) -> bool {
 
 /// Accesses for the first time the registers of the entry of the current processor, and masks and unmasks the entry if
 /// the HAL of Windows has set it up. A local APIC that says it is disabled is a fault.
-pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
     match place_by(first)? {
         Some(EntryLocation::Register) => {}
         // No value of the register is tried, but another processor may say that the entry is one.
         None if has_apic(first.cpuid()) => {
-            return Err(Fault { access: Access::Read, number: IA32_APIC_BASE.address(), value: 0 });
+            return Err(first.fail(Fault::of_value(Access::Read, IA32_APIC_BASE, 0)));
         }
         _ => return Ok(()),
     }

@@ -7,7 +7,7 @@ use x86_defs::intel::architectural_pebs::{
 
 use super::Numbering;
 use crate::cpu::{Cpu, Msr};
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::interface::emon::{PmuCapabilities, Recorders, config};
 use crate::state::CounterSet;
 
@@ -125,7 +125,7 @@ const fn config_of(numbering: Numbering, counter: u8) -> Msr {
 }
 
 /// Accesses the registers for the first time, those of the counters that record among them.
-pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, recorders: Recorders) -> Result<(), Fault> {
+pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, recorders: Recorders) -> Result<(), Faulted> {
     first.read_write(IA32_PEBS_BASE)?;
     first.read_write(IA32_PEBS_INDEX)?;
     let capabilities = PmuCapabilities::of(first.cpuid());
@@ -137,7 +137,7 @@ pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, recorders: 
 }
 
 /// Tries what [`give`] and [`empty`] write. No counter records meanwhile.
-pub(super) fn try_buffer(first: &FirstAccess<'_, impl GuardedCpu>, buffer: RecordBuffer) -> Result<(), Fault> {
+pub(super) fn try_buffer(first: &FirstAccess<'_, impl GuardedCpu>, buffer: RecordBuffer) -> Result<(), Faulted> {
     first.try_value(IA32_PEBS_BASE, buffer.base())?;
     first.try_value(IA32_PEBS_INDEX, buffer.empty())
 }
@@ -147,7 +147,7 @@ pub(super) fn try_counters(
     first: &FirstAccess<'_, impl GuardedCpu>,
     numbering: Numbering,
     counters: CounterSet,
-) -> Result<(), Fault> {
+) -> Result<(), Faulted> {
     counters.iter().try_for_each(|counter| {
         let msr = config_of(numbering, counter);
         first.trying(msr, |_| {

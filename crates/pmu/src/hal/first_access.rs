@@ -4,7 +4,7 @@ use super::Hal;
 use crate::current_cpu::ProcessorIndex;
 use crate::debug_store::{self, Modes, Numbering, Place};
 use crate::extra::{ExtraRegister, Selector};
-use crate::first_access::{Fault, FirstAccess, GuardedCpu, Phase, RegisterGroup};
+use crate::first_access::{Fault, Faulted, FirstAccess, GuardedCpu, Phase, RegisterGroup};
 use crate::interface::{Interface, ProfileInterface};
 use crate::last_branches::{self, Filter, FoundControls};
 use crate::lvt_pmi;
@@ -69,6 +69,7 @@ impl<E> Hal<E> {
             RegisterGroup::Metrics => self.access_metrics(processor, &first),
             RegisterGroup::LastBranches => last_branches::access_first(&first),
         };
+        let result = first.finish(result);
         if let Some(pmu) = self.pmu(processor) {
             pmu.first_accesses.set(group, phase, result);
         }
@@ -89,7 +90,8 @@ impl<E> Hal<E> {
         if let Some(pmu) = self.pmu(processor).filter(|pmu| !pmu.is_initialized()) {
             let first = FirstAccess::new(cpu, Phase::Write);
             let interface = self.whole_interface_with(pmu);
-            pmu.snapshot.set_found(interface.try_found(&first, pmu.snapshot.found())?);
+            let tried = interface.try_found(&first, pmu.snapshot.found());
+            pmu.snapshot.set_found(first.finish(tried)?);
         }
         Ok(())
     }
@@ -115,9 +117,10 @@ impl<E> Hal<E> {
         if let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu)
             && let Some((register, value)) = self.register_with(emon, state)
         {
-            first.try_value(register.msr(), value)?;
+            first.finish(first.try_value(register.msr(), value))?;
         }
-        self.whole_interface_with(cpu_counters.pmu).try_event(&first, cpu_counters, counter, state)
+        let interface = self.whole_interface_with(cpu_counters.pmu);
+        first.finish(interface.try_event(&first, cpu_counters, counter, state))
     }
 
     /// Tries on the current processor, which is `processor`, what lets it record: where it writes, the modes of
@@ -135,7 +138,7 @@ impl<E> Hal<E> {
         cpu: &impl GuardedCpu,
     ) -> Result<(), Fault> {
         let first = FirstAccess::new(cpu, Phase::Write);
-        match recorded {
+        let tried = match recorded {
             TriedRecording::Place(place) => debug_store::try_place(&first, place),
             TriedRecording::Branches(modes) => debug_store::try_trace(&first, modes),
             TriedRecording::Precise(numbering, counters) => {
@@ -145,7 +148,8 @@ impl<E> Hal<E> {
                 };
                 debug_store::try_pebs(&first, numbering, counters, latency)
             }
-        }
+        };
+        first.finish(tried)
     }
 
     /// Tries on the current processor what records its last branches, and restores the registers. Returns what those
@@ -157,7 +161,8 @@ impl<E> Hal<E> {
     /// # IRQL
     /// Below DISPATCH_LEVEL.
     pub fn try_last_branches(&self, filter: Filter, cpu: &impl GuardedCpu) -> Result<FoundControls, Fault> {
-        last_branches::try_filter(&FirstAccess::new(cpu, Phase::Write), filter)
+        let first = FirstAccess::new(cpu, Phase::Write);
+        first.finish(last_branches::try_filter(&first, filter))
     }
 
     /// Returns the counters of a processor that work as they are set up, as far as its first accesses have shown it.
@@ -185,7 +190,7 @@ impl<E> Hal<E> {
         processor: ProcessorIndex,
         selector: Selector,
         first: &FirstAccess<'_, impl GuardedCpu>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         let Interface::Emon(emon) = self.interface_of(processor) else { return Ok(()) };
         let events = emon.capabilities().extra_events();
         let has = |register: &ExtraRegister| events.iter().any(|event| event.register == *register);
@@ -200,7 +205,7 @@ impl<E> Hal<E> {
         &self,
         processor: ProcessorIndex,
         first: &FirstAccess<'_, impl GuardedCpu>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         if let Some(pmu) = self.pmu(processor) {
             let interface = self.whole_interface_with(pmu).access_first(first)?;
             pmu.snapshot.set_capabilities(interface.capabilities());

@@ -3,7 +3,7 @@
 use super::Hal;
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::interface::emon::{Emon, UnitCounts};
 use crate::interface::{Enabled, Interface, ProfileInterface};
 use crate::state::{CounterSet, CounterState, CpuCounters, PerCpuPmu};
@@ -77,7 +77,7 @@ impl<E> Hal<E> {
         &self,
         processor: ProcessorIndex,
         first: &FirstAccess<'_, impl GuardedCpu>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         if let Some(pmu) = self.pmu(processor)
             && let Some(emon) = self.unit_with(pmu)
         {

@@ -4,7 +4,7 @@ use super::Hal;
 use crate::current_cpu::ProcessorIndex;
 use crate::debug_store;
 use crate::extra::Selector;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu, Reading};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu, Reading};
 use crate::interface::Interface;
 use crate::lvt_pmi;
 
@@ -21,7 +21,7 @@ impl<E> Hal<E> {
         let _ = self.read_all(processor, &FirstAccess::noting(cpu, note));
     }
 
-    fn read_all(&self, processor: ProcessorIndex, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    fn read_all(&self, processor: ProcessorIndex, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
         // A local APIC that is disabled hides no other register.
         let _ = lvt_pmi::access_first(first);
         let Some(pmu) = self.pmu(processor).filter(|_| self.boot.is_enumerated) else { return Ok(()) };

@@ -27,7 +27,7 @@ use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
 use crate::errata::workarounds::{Action, Workarounds};
-use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Access, Faulted, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
@@ -160,11 +160,11 @@ impl Amd64 {
 
     /// Accesses every register for the first time. A hypervisor may enumerate the global registers and not have them:
     /// Windows does not access them. The interface that is returned then does without.
-    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Faulted> {
         self.bank.access_first(first, self.bank.all)?;
         let global = match self.global.map(|global| global.access_first(first)) {
             // The counters count only as the register lets them, which does not keep what is written.
-            Some(Err(fault @ Fault { access: Access::ReadBack, .. })) => return Err(fault),
+            Some(Err(fault)) if first.fault().access == Access::ReadBack => return Err(fault),
             Some(accessed) => accessed.ok(),
             None => None,
         };
@@ -172,7 +172,7 @@ impl Amd64 {
     }
 
     /// Reads the control register after the first accesses.
-    pub(super) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Fault> {
+    pub(super) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Faulted> {
         let global = self.global.map_or(Ok(0), |_| global::first_control(first))?;
         Ok(FoundMsrs { global, ..FoundMsrs::default() })
     }
@@ -183,7 +183,7 @@ impl Amd64 {
         first: &FirstAccess<'_, impl GuardedCpu>,
         found: FoundMsrs,
         known: FoundMsrs,
-    ) -> Result<FoundMsrs, Fault> {
+    ) -> Result<FoundMsrs, Faulted> {
         if let Some(global) = self.global.filter(|_| found.global != known.global) {
             global.try_stopped(first)?;
         }
@@ -324,7 +324,7 @@ impl ProfileInterface for Amd64 {
         cpu_counters: CpuCounters<'_>,
         counter: u8,
         state: CounterState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         self.bank.try_event(first, counter, state, self.select(cpu_counters, state))
     }
 

@@ -5,7 +5,7 @@ use super::{Enabled, Interface, ProfileInterface, Support};
 use crate::constraints::Listing;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::placement::Wanted;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
@@ -116,7 +116,7 @@ impl ProfileInterface for Interface {
         cpu_counters: CpuCounters<'_>,
         counter: u8,
         state: CounterState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         each!(self, interface => interface.try_event(first, cpu_counters, counter, state))
     }
 

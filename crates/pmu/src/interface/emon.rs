@@ -36,7 +36,7 @@ use super::{Enabled, ProfileInterface, Support, support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
@@ -372,7 +372,7 @@ impl ProfileInterface for Emon {
         cpu_counters: CpuCounters<'_>,
         counter: u8,
         state: CounterState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         if self.unit().has(counter) {
             return Ok(());
         }

@@ -20,7 +20,7 @@ use x86_defs::intel::netburst::{self, COUNTERS, Cccr, Escr, WIDTH};
 use super::{Enabled, ProfileInterface, Support};
 use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::Wanted;
 use crate::source::ProfileSource;
@@ -138,7 +138,7 @@ impl NetBurst {
 
     /// Accesses every register for the first time: IA32_MISC_ENABLE and, if performance monitoring is available, those
     /// of the current thread.
-    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
         if !MiscEnable::from_bits(first.read(IA32_MISC_ENABLE)?).perfmon_available() {
             return Ok(());
         }
@@ -211,7 +211,7 @@ fn load(cpu: &impl Cpu, counter: u8, value: u64) {
 }
 
 /// Tries to [load] a counter.
-fn try_load(first: &FirstAccess<'_, impl GuardedCpu>, register: Msr, value: u64) -> Result<(), Fault> {
+fn try_load(first: &FirstAccess<'_, impl GuardedCpu>, register: Msr, value: u64) -> Result<(), Faulted> {
     first.write(register, value)?;
     first.demand(register, value)
 }
@@ -285,7 +285,7 @@ impl ProfileInterface for NetBurst {
         _cpu_counters: CpuCounters<'_>,
         counter: u8,
         state: CounterState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         let thread = self.thread(first.cpuid());
         let Some(event) = Event::of(state) else { return Ok(()) };
         let number = self.of_core(thread, counter);

@@ -13,7 +13,7 @@ use super::{Enabled, ProfileInterface, Support};
 use crate::constraints::tables;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
@@ -59,7 +59,7 @@ const fn counts(select: PerfEvtSel) -> bool {
 
 /// Accesses every register for the first time. The enable flag of the first select register is clear meanwhile: it lets
 /// the second counter count, which then would not keep the value that is tried.
-pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
     first.trying(PERF_EVT_SEL0, |_| {
         first.write(PERF_EVT_SEL0, 0)?;
         BANK.access_first(first, FIRST)
@@ -121,7 +121,7 @@ impl ProfileInterface for P6 {
         cpu_counters: CpuCounters<'_>,
         counter: u8,
         state: CounterState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         let register = PERF_EVT_SEL0.at(counter);
         let found = PerfEvtSel::from_bits(first.read(register)?);
         first.try_value(register, started_in(cpu_counters, state).with_en(found.en()).into_bits())?;

@@ -11,7 +11,7 @@ use x86_defs::intel::pentium::{self, COUNTERS, Cesr, CesrHalf, WIDTH};
 use super::{Enabled, ProfileInterface, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::source::ProfileSource;
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
@@ -33,7 +33,7 @@ fn cesr(cpu_counters: CpuCounters<'_>, counters: CounterSet) -> Cesr {
 }
 
 /// Accesses every register for the first time.
-pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
     first.trying(CESR, |_| {
         first.demand(CESR, SELECT)?;
         first.demand(CESR, 0)?;
@@ -102,7 +102,7 @@ impl ProfileInterface for Pentium {
         _cpu_counters: CpuCounters<'_>,
         counter: u8,
         state: CounterState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         let found = Cesr::from_bits(first.read(CESR)?);
         let tried = if counter == 0 { found.with_counter0(half(state)) } else { found.with_counter1(half(state)) };
         first.try_value(CESR, tried.into_bits())

@@ -11,7 +11,7 @@ use x86_defs::intel::perfmon::PerfEvtSel;
 use super::Enabled;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::state::{
     self, CounterRegisters, CounterSet, CounterState, CpuCounters, PerCpuPmu, StartedCounter, upper_of,
 };
@@ -55,7 +55,7 @@ impl Bank {
 
     /// Accesses every register for the first time. A counter stands still while it is tried: EN is written without a
     /// mode, by itself, to the select registers of `enables`.
-    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, enables: CounterSet) -> Result<(), Fault> {
+    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, enables: CounterSet) -> Result<(), Faulted> {
         for counter in self.all.iter() {
             let select = self.select(counter);
             first.trying(select, |_| {
@@ -78,7 +78,7 @@ impl Bank {
         counter: u8,
         state: CounterState,
         select: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         if state.merged() {
             first.try_value(self.select(upper_of(counter)), disabled(MERGE))?;
             first.try_value(self.counter(upper_of(counter)), UPPER)?;
@@ -248,7 +248,7 @@ pub trait Counters: Copy {
     fn place(self, counter: u8) -> CounterRegisters;
 
     /// Accesses the registers of a counter, which stands still, for the first time.
-    fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8) -> Result<(), Fault> {
+    fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8) -> Result<(), Faulted> {
         let place = self.place(counter);
         first.trying(place.register, |_| {
             first.counter(place.index)?;
@@ -264,7 +264,7 @@ pub trait Counters: Copy {
         first: &FirstAccess<'_, impl GuardedCpu>,
         counter: u8,
         state: CounterState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Faulted> {
         let place = self.place(counter);
         if state.interval() != 0 { first.try_value(place.register, state::all_but(place.missing_bits)) } else { Ok(()) }
     }

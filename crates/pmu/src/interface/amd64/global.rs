@@ -5,7 +5,7 @@ use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
 
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Access, Fault, Faulted, FirstAccess, GuardedCpu};
 use crate::state::{CounterSet, CpuCounters, PerCpuPmu};
 
 const PERF_CNTR_GLOBAL_STATUS: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS);
@@ -32,7 +32,7 @@ pub fn control(cpu: &impl Cpu) -> u64 {
 }
 
 /// Reads the control register, guarded.
-pub fn first_control(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<u64, Fault> {
+pub fn first_control(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<u64, Faulted> {
     first.read(PERF_CNTR_GLOBAL_CTL)
 }
 
@@ -100,7 +100,7 @@ impl Global {
 
     /// Accesses every register for the first time. Returns the registers without the bit for frozen counters if it
     /// cannot be cleared.
-    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Faulted> {
         let (own, found) = (self.own.into_bits(), first.read(PERF_CNTR_GLOBAL_CTL)?);
         let trials = || {
             first.demand(PERF_CNTR_GLOBAL_CTL, found & !own)?;
@@ -111,18 +111,18 @@ impl Global {
             .and_then(|()| first.restoring(PERF_CNTR_GLOBAL_CTL, found, trials));
         // Without the registers, the counters need the bits that are there.
         let lacks_bits = Fault::of_value(Access::ReadBack, PERF_CNTR_GLOBAL_CTL, found | own);
-        let needs_bits = |fault| if found & own == own { fault } else { lacks_bits };
+        let needs_bits = |fault| if found & own == own { fault } else { first.fail(lacks_bits) };
         tried.and_then(|()| self.access_status(first)).map_err(needs_bits)
     }
 
     /// Tries what the control register contains, without and with the driver's counters.
-    pub fn try_stopped(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    pub fn try_stopped(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
         let own = self.own.into_bits();
         first.trying(PERF_CNTR_GLOBAL_CTL, |found| first.demand(PERF_CNTR_GLOBAL_CTL, found & !own))
     }
 
     /// Accesses the registers of the status, as [`access_first`](Self::access_first) does.
-    fn access_status(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+    fn access_status(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Faulted> {
         first.read(PERF_CNTR_GLOBAL_STATUS)?;
         let clear = |status: GlobalStatus| first.write(PERF_CNTR_GLOBAL_STATUS_CLR, status.into_bits());
         // A spurious interrupt clears no bit.

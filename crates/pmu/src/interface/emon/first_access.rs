@@ -6,7 +6,7 @@ use super::{
     Emon, IA32_FIXED_CTR_CTRL, IA32_PERF_CAPABILITIES, IA32_PERF_GLOBAL_CTRL, IA32_PERF_GLOBAL_OVF_CTRL,
     IA32_PERF_GLOBAL_STATUS, fixed, freeze, hidden, reset,
 };
-use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Access, Fault, Faulted, FirstAccess, GuardedCpu};
 use crate::interface::unmanaged::Counters;
 use crate::state::FoundMsrs;
 
@@ -20,7 +20,7 @@ impl Emon {
     /// IA32_PERF_CAPABILITIES reports, without counters that the global registers do not let through, and without
     /// other features whose bits the registers do not take, and without [hidden] counters that do not
     /// count.
-    pub(in crate::interface) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+    pub(in crate::interface) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Faulted> {
         let (mut examined, mut has_metrics, mut hides_metrics) = (self, false, false);
         if self.capabilities.has_capabilities() {
             let found = PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?);
@@ -46,17 +46,14 @@ impl Emon {
         // The reset of the errata runs on every general counter, and without it counters count half.
         let cannot_reset = self.capabilities.needs_reset() && accessed.general() != self.general();
         if cannot_reset || accessed.bits(accessed.general().or(accessed.fixed())) == 0 {
-            return Err(Fault {
-                access: Access::ReadBack,
-                number: IA32_PERF_GLOBAL_CTRL.address(),
-                value: self.capabilities.own(),
-            });
+            let own = self.capabilities.own();
+            return Err(first.fail(Fault::of_value(Access::ReadBack, IA32_PERF_GLOBAL_CTRL, own)));
         }
         Ok(Self { capabilities: freeze::access_first(first, accessed.capabilities) })
     }
 
     /// Reads the control registers after the first accesses.
-    pub(in crate::interface) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Fault> {
+    pub(in crate::interface) fn found(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<FoundMsrs, Faulted> {
         if !self.has_global_control() {
             return Ok(FoundMsrs::default());
         }
@@ -72,7 +69,7 @@ impl Emon {
         first: &FirstAccess<'_, impl GuardedCpu>,
         found: FoundMsrs,
         known: FoundMsrs,
-    ) -> Result<FoundMsrs, Fault> {
+    ) -> Result<FoundMsrs, Faulted> {
         if found.global != known.global {
             first.trying(IA32_PERF_GLOBAL_CTRL, |found| {
                 first.write(IA32_PERF_GLOBAL_CTRL, found & !self.capabilities.own())
@@ -88,7 +85,7 @@ impl Emon {
     }
 
     /// Accesses the general counters, and tries the events with which they are [reset].
-    fn access_bank(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    fn access_bank(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
         self.bank().access_first(first, self.general())?;
         if self.capabilities.needs_reset() {
             for (register, select) in reset::selects(self.bank()) {
@@ -100,7 +97,7 @@ impl Emon {
 
     /// Accesses the fixed counters and their control register. Returns the interface without those that the register
     /// does not let through.
-    fn access_fixed(self, first: &FirstAccess<'_, impl GuardedCpu>, has_metrics: bool) -> Result<Self, Fault> {
+    fn access_fixed(self, first: &FirstAccess<'_, impl GuardedCpu>, has_metrics: bool) -> Result<Self, Faulted> {
         let fixed = self.fixed();
         if fixed.is_empty() {
             return Ok(self);
@@ -124,7 +121,7 @@ impl Emon {
 
     /// Accesses the register that clears the status: with all bits, and with none, as a spurious interrupt does.
     /// Returns the interface without a bit for frozen counters if the register does not take it.
-    fn access_reset(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+    fn access_reset(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Faulted> {
         first.write(IA32_PERF_GLOBAL_OVF_CTRL, 0)?;
         let without_freeze = self.capabilities.with_ctr_frz(false);
         match first.write(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable()) {

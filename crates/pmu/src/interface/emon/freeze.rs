@@ -16,7 +16,7 @@ use super::IA32_PERF_GLOBAL_STATUS;
 use super::capabilities::PmuCapabilities;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::state::{CounterSet, PerCpuPmu};
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
@@ -41,12 +41,12 @@ pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuC
 }
 
 /// Reads the register after the first accesses; 0 if [`take`] does not write it.
-pub fn found(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<u64, Fault> {
+pub fn found(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<u64, Faulted> {
     if capabilities.debug_control() { first.read(IA32_DEBUGCTL) } else { Ok(0) }
 }
 
 /// Tries what [`take`] will write beside what the register contains.
-pub fn try_found(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<(), Fault> {
+pub fn try_found(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<(), Faulted> {
     first.trying(IA32_DEBUGCTL, |found| {
         first.demand(IA32_DEBUGCTL, wanted(DebugCtl::from_bits(found), capabilities).into_bits())
     })

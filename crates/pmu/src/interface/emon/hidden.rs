@@ -19,7 +19,7 @@ use super::capabilities::{hides_counters, reported_general};
 use super::perf_metrics::{FIELD, GLOBAL, MODES, MSR_PERF_METRICS, RDPMC_SLOTS, SLOTS};
 use super::{Bank, Counters, Emon, IA32_FIXED_CTR_CTRL, IA32_FIXED_CTR0, IA32_PERF_GLOBAL_CTRL};
 use crate::cpu::Cpuid;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::interface::unmanaged;
 use crate::known_loop::{ITERATIONS, LEAST_INSTRUCTIONS};
 use crate::state::CounterSet;
@@ -49,7 +49,7 @@ impl Emon {
     }
 
     /// Returns the interface without those of these counters that fail a trial.
-    fn keeping(self, counters: CounterSet, passes: impl Fn(u8) -> Result<bool, Fault>) -> Self {
+    fn keeping(self, counters: CounterSet, passes: impl Fn(u8) -> Result<bool, Faulted>) -> Self {
         self.without(counters.iter().filter(|counter| !passes(*counter).unwrap_or(false)).collect())
     }
 
@@ -80,7 +80,7 @@ impl Emon {
     }
 
     /// Returns whether a general counter counts the instructions of the loop.
-    fn counts_loop(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8, others: u64) -> Result<bool, Fault> {
+    fn counts_loop(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8, others: u64) -> Result<bool, Faulted> {
         let (place, bits) = (self.place(counter), self.bits(CounterSet::NONE.with(counter)));
         first.trying(place.register, |_| {
             first.write(place.register, 0)?;
@@ -95,7 +95,7 @@ impl Emon {
 
 /// Returns whether fixed counter 3 counts the slots of the loop, and the metrics divide them. Leaves the unit alone if
 /// another program has enabled it.
-fn unit_counts_loop(first: &FirstAccess<'_, impl GuardedCpu>, others: u64) -> Result<bool, Fault> {
+fn unit_counts_loop(first: &FirstAccess<'_, impl GuardedCpu>, others: u64) -> Result<bool, Faulted> {
     let slots = IA32_FIXED_CTR0.at(SLOTS);
     first.trying(IA32_FIXED_CTR_CTRL, |found| {
         if found & FIELD != 0 {
@@ -118,7 +118,7 @@ fn unit_counts_loop(first: &FirstAccess<'_, impl GuardedCpu>, others: u64) -> Re
 }
 
 /// Runs the loop while these bits of IA32_PERF_GLOBAL_CTRL are set.
-fn run_loop(first: &FirstAccess<'_, impl GuardedCpu>, others: u64, bits: u64) -> Result<(), Fault> {
+fn run_loop(first: &FirstAccess<'_, impl GuardedCpu>, others: u64, bits: u64) -> Result<(), Faulted> {
     first.write(IA32_PERF_GLOBAL_CTRL, others | bits)?;
     first.run_loop();
     first.write(IA32_PERF_GLOBAL_CTRL, others)

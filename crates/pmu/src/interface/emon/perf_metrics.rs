@@ -26,7 +26,7 @@ use super::{
 };
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::interface::{Enabled, unmanaged};
 use crate::placement::Wanted;
 use crate::source::{ProfileSource, RawEvent};
@@ -183,7 +183,7 @@ impl Emon {
 
     /// Accesses the registers of the unit for the first time. Returns the interface without the unit if the processor
     /// does not have the metrics.
-    pub(crate) fn access_unit(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+    pub(crate) fn access_unit(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Faulted> {
         if !self.capabilities.slots() {
             return Ok(self);
         }

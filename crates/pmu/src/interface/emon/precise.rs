@@ -5,7 +5,7 @@ use x86_defs::intel::perfmon::{GlobalStatus, PerfEvtSel};
 
 use super::{Emon, IA32_PERF_GLOBAL_OVF_CTRL, Microarchitecture, Recorders};
 use crate::cpu::Cpu;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::recorder::Recorder;
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
@@ -233,6 +233,6 @@ pub fn acknowledge_records(cpu: &impl Cpu, format: Format) {
 }
 
 /// Tries what [`acknowledge_records`] writes.
-pub fn access_records(first: &FirstAccess<'_, impl GuardedCpu>, format: Format) -> Result<(), Fault> {
+pub fn access_records(first: &FirstAccess<'_, impl GuardedCpu>, format: Format) -> Result<(), Faulted> {
     first.write(IA32_PERF_GLOBAL_OVF_CTRL, records_status(format))
 }

@@ -9,7 +9,7 @@ use x86_defs::intel::auto_counter_reload::{IA32_PMC_FX0_CFG_B, IA32_PMC_GP0_CFG_
 
 use super::{Emon, capabilities};
 use crate::cpu::{Cpu, Cpuid, Msr};
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
 use crate::state::{CounterSet, CpuCounters};
 
 /// Returns the register of a counter, of which those of general counter 0 and of fixed counter 0 have these addresses.
@@ -53,7 +53,7 @@ impl Emon {
                 _ => Ok(false),
             })
         };
-        let takes_all = |counter: u8| -> Result<bool, Fault> {
+        let takes_all = |counter: u8| -> Result<bool, Faulted> {
             let [causing, loaded] = self.configs(counter);
             Ok(takes(causing, causes)? & takes(loaded, loads)?)
         };
