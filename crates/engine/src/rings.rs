@@ -86,9 +86,9 @@ impl Rings {
     }
 
     /// Creates a ring.
-    #[inline(never)] // the numbers of samples pass over its stack, which the rest of a start does not need too
+    #[inline(never)] // the numbers of samples may pass over its stack, which the rest of a start does not need too
     fn channel(&self, memory: Memory) -> Option<(SampleProducer, Consumer<SampleRecord, CpuSampleStats>)> {
-        sample_ring::channel_in(memory, self.records as usize, CpuSampleStats::default())
+        sample_ring::channel_in(memory, self.records as usize, CpuSampleStats::default)
     }
 
     fn ring(&self, processor: ProcessorIndex) -> Option<&Ring> {

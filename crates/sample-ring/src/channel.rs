@@ -79,6 +79,14 @@ struct CacheAligned<T>(T);
 /// every item.
 #[repr(C)]
 struct Shared<T, S> {
+    ring: Ring<T>,
+    /// The producer may write it with every item.
+    side: CacheAligned<S>,
+}
+
+/// The ring itself.
+#[repr(C)]
+struct Ring<T> {
     /// Number of items ever pushed.
     head: CacheAligned<AtomicUsize>,
     /// Number of items ever removed.
@@ -88,25 +96,23 @@ struct Shared<T, S> {
     items: Items<T>,
     /// Number of ends that have not been dropped.
     ends: AtomicUsize,
-    /// The producer may write it with every item.
-    side: CacheAligned<S>,
 }
 
 impl<T, S> Shared<T, S> {
     /// Evaluated by [`channel`].
     const LINES_ARE_SEPARATE: () = assert!(
-        offset_of!(Self, head) + 64 <= offset_of!(Self, tail)
-            && offset_of!(Self, tail) + 64 <= offset_of!(Self, mask)
+        offset_of!(Ring<T>, head) + 64 <= offset_of!(Ring<T>, tail)
+            && offset_of!(Ring<T>, tail) + 64 <= offset_of!(Ring<T>, mask)
             && offset_of!(Self, side).is_multiple_of(64)
     );
 
     const fn capacity(&self) -> usize {
-        self.mask.0 + 1
+        self.ring.mask.0 + 1
     }
 
     /// Returns half of the capacity, but at least 1.
     const fn watermark(&self) -> usize {
-        (self.mask.0 >> 1) + 1
+        (self.ring.mask.0 >> 1) + 1
     }
 }
 
@@ -133,7 +139,7 @@ impl<T, S> End<T, S> {
 impl<T, S> Drop for End<T, S> {
     fn drop(&mut self) {
         // Release, paired with the acquire fence below: the last end sees everything that this one did.
-        if self.shared().ends.fetch_sub(1, Ordering::Release) != 1 {
+        if self.shared().ring.ends.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
         fence(Ordering::Acquire);
@@ -181,7 +187,7 @@ pub const fn bytes<T>(capacity: usize) -> Option<usize> {
 /// Creates a ring of `capacity` items, which must be a power of two, with a value `side` that both ends can access.
 /// Returns `None` if memory is short or `capacity` is not a power of two.
 pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Option<(Producer<T, S>, Consumer<T, S>)> {
-    channel_in(Memory::allocate(bytes::<T>(capacity)?)?, capacity, side)
+    channel_in(Memory::allocate(bytes::<T>(capacity)?)?, capacity, || side)
 }
 
 /// Creates a ring as [`channel`] does, with its items in `memory`, which needs [`bytes`] bytes. Returns `None` also if
@@ -189,7 +195,7 @@ pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Opti
 pub fn channel_in<T: Copy + Send, S: Send + Sync>(
     memory: Memory,
     capacity: usize,
-    side: S,
+    side: impl FnOnce() -> S,
 ) -> Option<(Producer<T, S>, Consumer<T, S>)> {
     const { Shared::<T, S>::LINES_ARE_SEPARATE }
     if !capacity.is_power_of_two() {
@@ -200,10 +206,18 @@ pub fn channel_in<T: Copy + Send, S: Send + Sync>(
     let memory = unsafe { alloc(Layout::new::<Shared<T, S>>()) };
     let shared = NonNull::new(memory.cast::<Shared<T, S>>())?;
     let count = || CacheAligned(AtomicUsize::new(0));
-    let (mask, side) = (CacheAligned(capacity - 1), CacheAligned(side));
-    let state = Shared { head: count(), tail: count(), mask, items, ends: AtomicUsize::new(2), side };
-    // SAFETY: the memory was allocated with the layout of this type
-    unsafe { shared.write(state) };
+    let mask = CacheAligned(capacity - 1);
+    let ring = Ring { head: count(), tail: count(), mask, items, ends: AtomicUsize::new(2) };
+    // The parts one by one, so that `side`, which may be large, is not copied over the stack.
+    let state = shared.as_ptr();
+    // SAFETY: `state` is the address of memory with the layout of this type
+    let place = unsafe { &raw mut (*state).ring };
+    // SAFETY: as above
+    unsafe { place.write(ring) };
+    // SAFETY: as above
+    let place = unsafe { &raw mut (*state).side };
+    // SAFETY: as above
+    unsafe { place.write(CacheAligned(side())) };
     let end = || End { shared, owns: PhantomData };
     Some((Producer { end: end(), head: 0, below_half: (capacity - 1) >> 1 }, Consumer { end: end(), tail: 0 }))
 }
@@ -241,7 +255,7 @@ impl<T: Copy + Send, S> Producer<T, S> {
     #[inline]
     fn used(&self) -> usize {
         // Acquire: the consumer has finished reading a slot before it is overwritten.
-        self.head.wrapping_sub(self.end.shared().tail.0.load(Ordering::Acquire))
+        self.head.wrapping_sub(self.end.shared().ring.tail.0.load(Ordering::Acquire))
     }
 
     /// Stores an item into the next slot, which is free.
@@ -249,14 +263,14 @@ impl<T: Copy + Send, S> Producer<T, S> {
     fn store(&mut self, item: T) {
         let shared = self.end.shared();
         // SAFETY: the masked index is below the capacity, which is the length of `items`
-        let slot = unsafe { shared.items.get_unchecked(self.head & shared.mask.0) };
+        let slot = unsafe { shared.ring.items.get_unchecked(self.head & shared.ring.mask.0) };
         slot.with_mut(|slot| {
             // SAFETY: the slot is free, and the consumer does not read it before `head` is advanced
             unsafe { (*slot).write(item) };
         });
         self.head = self.head.wrapping_add(1);
         // Release: a consumer that sees the new count also sees the item.
-        shared.head.0.store(self.head, Ordering::Release);
+        shared.ring.head.0.store(self.head, Ordering::Release);
     }
 }
 
@@ -277,7 +291,7 @@ impl<T, S> Consumer<T, S> {
     #[must_use]
     pub fn len(&self) -> usize {
         // Acquire: the counted items are visible.
-        self.end.shared().head.0.load(Ordering::Acquire).wrapping_sub(self.tail)
+        self.end.shared().ring.head.0.load(Ordering::Acquire).wrapping_sub(self.tail)
     }
 
     /// Returns whether the ring is empty.
@@ -312,7 +326,7 @@ impl<T: Copy + Send, S> Consumer<T, S> {
             return 0;
         }
         let shared = self.end.shared();
-        let begin = self.tail & shared.mask.0;
+        let begin = self.tail & shared.ring.mask.0;
         let first = count.min(shared.capacity() - begin);
         self.pass(begin..begin + first, &mut visit);
         if first < count {
@@ -320,7 +334,7 @@ impl<T: Copy + Send, S> Consumer<T, S> {
         }
         self.tail = self.tail.wrapping_add(count);
         // Release: the items have been read before the producer sees their slots as free.
-        shared.tail.0.store(self.tail, Ordering::Release);
+        shared.ring.tail.0.store(self.tail, Ordering::Release);
         count
     }
 
@@ -328,7 +342,7 @@ impl<T: Copy + Send, S> Consumer<T, S> {
     #[cfg(not(loom))]
     fn pass(&self, indices: Range<usize>, visit: &mut impl FnMut(&[T])) {
         // SAFETY: `drain` passes indices below the capacity, which is the length of `items`
-        let cells = unsafe { self.end.shared().items.get_unchecked(indices) };
+        let cells = unsafe { self.end.shared().ring.items.get_unchecked(indices) };
         // SAFETY: the producer initialized these items and does not touch them before `tail` is advanced; the cells
         // have the layout of their items
         visit(unsafe { core::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) });
@@ -337,7 +351,7 @@ impl<T: Copy + Send, S> Consumer<T, S> {
     /// Passes the items one by one, because loom's cells do not have the layout of their contents.
     #[cfg(loom)]
     fn pass(&self, indices: Range<usize>, visit: &mut impl FnMut(&[T])) {
-        for cell in self.end.shared().items.get(indices).into_iter().flatten() {
+        for cell in self.end.shared().ring.items.get(indices).into_iter().flatten() {
             // SAFETY: the producer initialized the item and does not touch it before `tail` is advanced
             cell.with(|item| visit(unsafe { core::slice::from_raw_parts(item.cast(), 1) }));
         }

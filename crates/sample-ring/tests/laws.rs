@@ -191,7 +191,7 @@ fn slot_drops_its_value() {
 fn a_ring_refuses_memory_that_is_too_small_for_it() {
     let bytes = sample_ring::bytes::<u64>(4).unwrap();
     assert_eq!(bytes, 32);
-    let ring = |bytes| channel_in::<u64, ()>(Memory::allocate(bytes).unwrap(), 4, ());
+    let ring = |bytes| channel_in::<u64, ()>(Memory::allocate(bytes).unwrap(), 4, || ());
     assert!(ring(bytes - 1).is_none());
     let (mut producer, mut consumer) = ring(bytes).unwrap();
     assert!((0..4).all(|item| producer.push(item) != Pushed::Full) && producer.push(4) == Pushed::Full);
@@ -216,14 +216,14 @@ fn the_memory_of_a_ring_is_freed_once_and_with_its_size_after_both_ends_are_gone
 
     // SAFETY: the block is aligned, has room for 64 bytes after it, and only this test uses it
     let memory = unsafe { Memory::new(start, 64, free) };
-    let (producer, consumer) = channel_in::<u64, ()>(memory, 8, ()).unwrap();
+    let (producer, consumer) = channel_in::<u64, ()>(memory, 8, || ()).unwrap();
     drop(producer);
     assert_eq!(freed(), 0);
     drop(consumer);
     assert_eq!(freed(), 64);
     // SAFETY: as before; the ring gave the block back
     let memory = unsafe { Memory::new(start, 64, free) };
-    assert!(channel_in::<u64, ()>(memory, 16, ()).is_none(), "too small");
+    assert!(channel_in::<u64, ()>(memory, 16, || ()).is_none(), "too small");
     assert_eq!(freed(), 128);
 }
 
