@@ -11,25 +11,21 @@ use crate::try_vec::try_collect;
 /// Returns the set of these processors. Windows numbers them up to 2,047, the last one that a set can have.
 pub fn set_of(processors: impl IntoIterator<Item = ProcessorIndex>) -> ProcessorSet {
     let mut set = ProcessorSet::EMPTY;
+    insert_all(&mut set, processors);
+    set
+}
+
+/// Adds these processors to a set.
+pub fn insert_all(set: &mut ProcessorSet, processors: impl IntoIterator<Item = ProcessorIndex>) {
     for processor in processors {
         set.insert(processor.number());
     }
-    set
 }
 
 /// Returns the set of all of these processors. Never inlined: it has many callers.
 #[inline(never)]
 pub fn set_of_all(processors: &[ProcessorIndex]) -> ProcessorSet {
     set_of(processors.iter().copied())
-}
-
-/// Returns the union of two sets.
-pub fn union(first: &ProcessorSet, second: &ProcessorSet) -> ProcessorSet {
-    let mut union = *first;
-    for (word, more) in union.words.iter_mut().zip(second.words) {
-        *word |= more;
-    }
-    union
 }
 
 /// Returns the requested processors in ascending order: all active ones, or those of the set, which must be active.

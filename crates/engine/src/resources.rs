@@ -17,7 +17,7 @@ use crate::first_failure::FirstFailure;
 use crate::hardware_recording::HardwareRecording;
 use crate::perf_metrics::take_metrics;
 use crate::platform::{EngineContext, Platform};
-use crate::processor_set::{set_of, set_of_all, union};
+use crate::processor_set::{insert_all, set_of, set_of_all};
 use crate::reply::Refusal;
 use crate::reservation::Reservation;
 use crate::session::{Needed, Session};
@@ -134,9 +134,9 @@ impl Resources {
     /// Lets the timers run at least as often as the session needs, on its processors as well. Returns false if that is
     /// impossible, and nothing has changed.
     pub fn take_timers(&mut self, session: &Session, platform: &impl Platform) -> bool {
-        let Some(needed) = timers_of(session) else { return true };
-        let both = enough(self.timers.into_iter().chain([needed]));
-        self.set_timers(both.as_ref(), platform)
+        let mut timers = self.timers;
+        add_timers(&mut timers, session);
+        self.set_timers(timers.as_ref(), platform)
     }
 
     /// Starts the timers with this interval on these processors, changes either, or stops them. Returns false if that
@@ -170,7 +170,11 @@ impl Resources {
     /// Lets timers and ticks run exactly where these sessions need them. The timers of their processors exist, so that
     /// it cannot fail.
     pub fn settle_timers(&mut self, sessions: &[Session], platform: &impl Platform) {
-        let _ = self.set_timers(enough(sessions.iter().filter_map(timers_of)).as_ref(), platform);
+        let mut timers = None;
+        for session in sessions {
+            add_timers(&mut timers, session);
+        }
+        let _ = self.set_timers(timers.as_ref(), platform);
         if self.interrupt == Interrupt::Ours {
             let _ = self.set_ticks(set_of(sessions.iter().flat_map(Session::interrupted_processors)), platform);
         }
@@ -223,8 +227,8 @@ impl Resources {
             self.interrupt = Interrupt::Ours;
             hal.handler.set(Some(handler), SYSTEM)?;
         }
-        let more = set_of_all(processors);
-        let ticking = self.ticking.map_or(more, |ticking| union(&ticking, &more));
+        let mut ticking = self.ticking.unwrap_or(ProcessorSet::EMPTY);
+        insert_all(&mut ticking, processors.iter().copied());
         if self.set_ticks(ticking, platform) { Ok(()) } else { Err(NO_MEMORY) }
     }
 
@@ -306,14 +310,12 @@ fn open_local_apic<M: Platform>(context: EngineContext<'_, M>) -> Result<(), Ref
     context.platform.open_local_apic().map_err(refusal)
 }
 
-/// Returns the interval of the timers that a session needs, and their processors.
-fn timers_of(session: &Session) -> Option<(u32, ProcessorSet)> {
-    session.timer_interval().map(|interval| (interval, set_of(session.timed_processors())))
-}
-
-/// Returns timers that are enough for all of these.
-fn enough(timers: impl Iterator<Item = (u32, ProcessorSet)>) -> Option<(u32, ProcessorSet)> {
-    timers.reduce(|first, second| (first.0.min(second.0), union(&first.1, &second.1)))
+/// Adds the timers that a session needs.
+fn add_timers(timers: &mut Option<(u32, ProcessorSet)>, session: &Session) {
+    let Some(needed) = session.timer_interval() else { return };
+    let (interval, processors) = timers.get_or_insert((needed, ProcessorSet::EMPTY));
+    *interval = needed.min(*interval);
+    insert_all(processors, session.timed_processors());
 }
 
 /// The processors on which a session needs each kind of registers, in ascending order.
