@@ -179,15 +179,15 @@ impl<M: Platform> Engine<M> {
             Ok(_) => return Completion::failed(STATUS_INVALID_DEVICE_REQUEST),
             Err(status) => return Completion::failed(status),
         };
-        let Some(input) = buffer.get(..input).and_then(|bytes| Input::read(spec, bytes)) else {
-            return Completion::failed(STATUS_INFO_LENGTH_MISMATCH);
-        };
+        let input = buffer.get(..input).and_then(|bytes| Input::read(spec, bytes));
         let Some(output) = buffer.get_mut(..output) else {
             return Completion::failed(STATUS_BUFFER_TOO_SMALL);
         };
-        let information = match input {
-            Ok(input) => self.answer(client, input, output),
-            Err(refusal) => Reply::over(output).finish(Err(refusal)),
+        // By reference: a copy of the input would be on the stack of each request.
+        let information = match &input {
+            Some(Ok(input)) => self.answer(client, input, output),
+            Some(Err(refusal)) => Reply::over(output).finish(Err(*refusal)),
+            None => return Completion::failed(STATUS_INFO_LENGTH_MISMATCH),
         };
         Completion { status: STATUS_SUCCESS, information }
     }
@@ -239,28 +239,29 @@ impl<M: Platform> Engine<M> {
 
     /// Answers a request by a function of its own, which is never inlined. So the stack holds the frame of one request,
     /// and the audit of the driver tells what each needs.
-    fn answer(&mut self, client: ClientId, input: Input, output: &mut [u8]) -> usize {
+    fn answer(&mut self, client: ClientId, input: &Input, output: &mut [u8]) -> usize {
         let reply = &mut Reply::over(output);
         let context = EngineContext::new(&self.platform, &self.sampler);
         let outcome = match input {
-            Input::Hello(hello) => return self.hello(client, hello, output),
+            Input::Hello(hello) => return self.hello(client, *hello, output),
             Input::Info => return self.info(output),
             input if input.reserved() != 0 => Err(invalid(ErrorCode::BadFlags, input.reserved())),
             Input::ListSources => {
                 self.list_sources(reply);
                 Ok(())
             }
-            Input::QuerySource(wanted) => self.query_source(wanted, reply),
-            Input::SetInterval(wanted) => self.set_interval(wanted, reply),
-            Input::Start(header, events) => self.start(client, &header, &events, reply),
+            Input::QuerySource(wanted) => self.query_source(*wanted, reply),
+            Input::SetInterval(wanted) => self.set_interval(*wanted, reply),
+            Input::Start(header, events) => self.start(client, header, events, reply),
             Input::Stop(StopRequest { session, source, core_type, reserved: _ }) => {
+                let (session, source, core_type) = (*session, *source, *core_type);
                 self.sessions.stop(session, EventFilter { source, core_type }, client, context, reply)
             }
             Input::Read(wanted) => self.sessions.read(wanted.session, client, context, reply),
-            Input::ReadGroup(wanted) => return self.read_group(wanted, client, output),
-            Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, context, reply),
+            Input::ReadGroup(wanted) => return self.read_group(*wanted, client, output),
+            Input::ControlArea(wanted) => self.sessions.serve_areas(wanted, context, reply),
             Input::ListHalSources => self.list_hal_sources(reply),
-            Input::ReadRegisters(wanted) => self.sessions.read_registers(wanted, context, reply),
+            Input::ReadRegisters(wanted) => self.sessions.read_registers(*wanted, context, reply),
             Input::ListSessions => {
                 self.list_sessions(reply);
                 Ok(())

@@ -86,15 +86,13 @@ impl Sessions {
         // Each turn finds counters that do not work for the first time, and leaves fewer. One more turn plans without
         // those that do not count.
         let mut is_tried = false;
+        self.all.try_reserve(1).map_err(|_| NO_MEMORY)?;
         let number = loop {
+            // Stored before it begins, so that what has begun can always be ended. There is room.
             let session = self.plan(requester, header, events, context, reply)?;
-            let number = session.number;
-            // Stored before it begins, so that what has begun can always be ended.
-            if let Err(session) = self.all.try_place(session) {
-                session.release(context.hal);
-                return Err(NO_MEMORY);
-            }
+            self.all.try_push(session)?;
             let Some(session) = self.all.last_mut() else { return Err(NO_MEMORY) };
+            let number = session.number;
             let taken = self.resources.take(session, header.flags & flags::FORCE != 0, context);
             let stands = taken.and_then(|taken| match taken {
                 Taken::CountersGone => Ok(false),
