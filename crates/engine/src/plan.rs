@@ -183,6 +183,7 @@ impl<M: Platform> Planner<'_, M> {
         session.rotations.retain(|(other, _)| *other != processor);
     }
 
+    #[inline(never)] // its frame is smaller than that of its caller, which makes less code
     fn try_extend(
         &self,
         session: &mut Session,
