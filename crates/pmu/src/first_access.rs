@@ -191,29 +191,30 @@ const NO_FAULT: Fault = Fault { access: Access::Read, number: 0, value: 0 };
 pub struct FirstAccess<'a, C> {
     cpu: &'a C,
     phase: Phase,
-    /// Fault of the last access that failed.
-    fault: Cell<Fault>,
+    /// Fault of the last access that failed. Elsewhere, so that the rest is known not to change with it.
+    fault: &'a Cell<Fault>,
     /// Receives each reading. With it, a register that faults is taken for zero, so that the others are read too.
     note: Option<&'a dyn Fn(Reading)>,
 }
 
 impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
-    /// Creates the accesses of a phase.
-    pub const fn new(cpu: &'a C, phase: Phase) -> Self {
-        Self { cpu, phase, fault: Cell::new(NO_FAULT), note: None }
-    }
-
-    /// Creates accesses that write nothing and call `note` with each reading. A register that faults is taken for zero.
-    pub const fn noting(cpu: &'a C, note: &'a dyn Fn(Reading)) -> Self {
-        Self { note: Some(note), ..Self::new(cpu, Phase::Read) }
-    }
-
-    /// Returns the result of all accesses with its fault.
+    /// Performs the accesses of a phase.
     ///
     /// # Errors
-    /// The fault.
-    pub(crate) fn finish<T>(&self, result: Result<T, Faulted>) -> Result<T, Fault> {
-        result.map_err(|Faulted| self.fault.get())
+    /// The fault of the access that failed.
+    pub fn perform<T>(
+        cpu: &C,
+        phase: Phase,
+        accesses: impl FnOnce(&FirstAccess<'_, C>) -> Result<T, Faulted>,
+    ) -> Result<T, Fault> {
+        let fault = Cell::new(NO_FAULT);
+        accesses(&FirstAccess { cpu, phase, fault: &fault, note: None }).map_err(|Faulted| fault.get())
+    }
+
+    /// Performs accesses that write nothing and call `note` with each reading. A register that faults is taken for
+    /// zero.
+    pub fn note<T>(cpu: &C, note: &dyn Fn(Reading), accesses: impl FnOnce(&FirstAccess<'_, C>) -> T) -> T {
+        accesses(&FirstAccess { cpu, phase: Phase::Read, fault: &Cell::new(NO_FAULT), note: Some(note) })
     }
 
     /// Notes the fault of accesses that fail.
@@ -337,10 +338,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
         accesses: impl FnOnce() -> Result<T, Faulted>,
     ) -> Result<T, Faulted> {
         let result = accesses();
-        let fault = self.fault.get();
         self.restore(msr, found)?;
-        // A passing fault of the restoration is not that of the accesses.
-        self.fault.set(fault);
         result
     }
 
@@ -361,7 +359,8 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     /// # Errors
     /// The second fault; the register is still changed.
     pub fn restore(&self, msr: Msr, found: u64) -> Result<(), Faulted> {
-        self.write(msr, found).or_else(|_| self.write(msr, found))
+        // A fault that passes is not noted: it would replace that of the accesses.
+        if self.writes() && self.cpu.try_wrmsr(msr, found).is_err() { self.write(msr, found) } else { Ok(()) }
     }
 
     /// Writes a value that the register must keep, and what it contained before.
@@ -439,8 +438,8 @@ mod tests {
             (&[2, 3], Fault::of_value(Access::Write, REGISTER, 5)),
         ] {
             let cpu = Keeping { faulting, writes: Cell::new(0) };
-            let first = FirstAccess::new(&cpu, Phase::Write);
-            assert_eq!(first.finish(first.try_value(REGISTER, 7)), Err(reported), "{faulting:?}");
+            let tried = FirstAccess::perform(&cpu, Phase::Write, |first| first.try_value(REGISTER, 7));
+            assert_eq!(tried, Err(reported), "{faulting:?}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum EntryLocation {
 /// # IRQL
 /// Below DISPATCH_LEVEL.
 pub fn place(cpu: &impl GuardedCpu) -> Option<EntryLocation> {
-    place_by(&FirstAccess::new(cpu, Phase::Read)).ok().flatten()
+    FirstAccess::perform(cpu, Phase::Read, place_by).ok().flatten()
 }
 
 /// Returns the location of the entry, by IA32_APIC_BASE.

@@ -50,26 +50,24 @@ impl<E> Hal<E> {
         phase: Phase,
         cpu: &impl GuardedCpu,
     ) -> Result<(), Fault> {
-        let first = FirstAccess::new(cpu, phase);
-        let result = match group {
+        let result = FirstAccess::perform(cpu, phase, |first| match group {
             RegisterGroup::Counters => {
-                let accessed = self.access_counters(processor, &first);
+                let accessed = self.access_counters(processor, first);
                 if accessed.is_ok() && phase == Phase::Write {
-                    self.try_known(processor, &first);
+                    self.try_known(processor, first);
                 }
                 accessed
             }
-            RegisterGroup::LocalApic => lvt_pmi::access_first(&first),
-            RegisterGroup::DebugStoreFeatures => debug_store::examine_first(&first).map(|_| ()),
-            RegisterGroup::SaveArea => debug_store::access_save_area(&first),
-            RegisterGroup::DebugStore => debug_store::access_first(&first),
-            RegisterGroup::OffcoreResponse => self.access_extra(processor, Selector::OffcoreResponse, &first),
-            RegisterGroup::LoadLatency => self.access_extra(processor, Selector::LoadLatency, &first),
-            RegisterGroup::FrontEnd => self.access_extra(processor, Selector::FrontEnd, &first),
-            RegisterGroup::Metrics => self.access_metrics(processor, &first),
-            RegisterGroup::LastBranches => last_branches::access_first(&first),
-        };
-        let result = first.finish(result);
+            RegisterGroup::LocalApic => lvt_pmi::access_first(first),
+            RegisterGroup::DebugStoreFeatures => debug_store::examine_first(first).map(|_| ()),
+            RegisterGroup::SaveArea => debug_store::access_save_area(first),
+            RegisterGroup::DebugStore => debug_store::access_first(first),
+            RegisterGroup::OffcoreResponse => self.access_extra(processor, Selector::OffcoreResponse, first),
+            RegisterGroup::LoadLatency => self.access_extra(processor, Selector::LoadLatency, first),
+            RegisterGroup::FrontEnd => self.access_extra(processor, Selector::FrontEnd, first),
+            RegisterGroup::Metrics => self.access_metrics(processor, first),
+            RegisterGroup::LastBranches => last_branches::access_first(first),
+        });
         if let Some(pmu) = self.pmu(processor) {
             pmu.first_accesses.set(group, phase, result);
         }
@@ -88,10 +86,9 @@ impl<E> Hal<E> {
     /// Below DISPATCH_LEVEL.
     pub fn try_found(&self, processor: ProcessorIndex, cpu: &impl GuardedCpu) -> Result<(), Fault> {
         if let Some(pmu) = self.pmu(processor).filter(|pmu| !pmu.is_initialized()) {
-            let first = FirstAccess::new(cpu, Phase::Write);
-            let interface = self.whole_interface_with(pmu);
-            let tried = interface.try_found(&first, pmu.snapshot.found());
-            pmu.snapshot.set_found(first.finish(tried)?);
+            let (interface, known) = (self.whole_interface_with(pmu), pmu.snapshot.found());
+            let tried = FirstAccess::perform(cpu, Phase::Write, |first| interface.try_found(first, known));
+            pmu.snapshot.set_found(tried?);
         }
         Ok(())
     }
@@ -112,15 +109,15 @@ impl<E> Hal<E> {
         state: CounterState,
         cpu: &impl GuardedCpu,
     ) -> Result<(), Fault> {
-        let first = FirstAccess::new(cpu, Phase::Write);
         let Some(cpu_counters) = self.find(processor) else { return Ok(()) };
-        if let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu)
-            && let Some((register, value)) = self.register_with(emon, state)
-        {
-            first.finish(first.try_value(register.msr(), value))?;
-        }
-        let interface = self.whole_interface_with(cpu_counters.pmu);
-        first.finish(interface.try_event(&first, cpu_counters, counter, state))
+        FirstAccess::perform(cpu, Phase::Write, |first| {
+            if let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu)
+                && let Some((register, value)) = self.register_with(emon, state)
+            {
+                first.try_value(register.msr(), value)?;
+            }
+            self.whole_interface_with(cpu_counters.pmu).try_event(first, cpu_counters, counter, state)
+        })
     }
 
     /// Tries on the current processor, which is `processor`, what lets it record: where it writes, the modes of
@@ -137,19 +134,17 @@ impl<E> Hal<E> {
         recorded: TriedRecording,
         cpu: &impl GuardedCpu,
     ) -> Result<(), Fault> {
-        let first = FirstAccess::new(cpu, Phase::Write);
-        let tried = match recorded {
-            TriedRecording::Place(place) => debug_store::try_place(&first, place),
-            TriedRecording::Branches(modes) => debug_store::try_trace(&first, modes),
+        FirstAccess::perform(cpu, Phase::Write, |first| match recorded {
+            TriedRecording::Place(place) => debug_store::try_place(first, place),
+            TriedRecording::Branches(modes) => debug_store::try_trace(first, modes),
             TriedRecording::Precise(numbering, counters) => {
                 let latency = match self.interface_of(processor) {
                     Interface::Emon(emon) => emon.measuring_latency(self.cpu_counters(processor), counters),
                     _ => CounterSet::NONE,
                 };
-                debug_store::try_pebs(&first, numbering, counters, latency)
+                debug_store::try_pebs(first, numbering, counters, latency)
             }
-        };
-        first.finish(tried)
+        })
     }
 
     /// Tries on the current processor what records its last branches, and restores the registers. Returns what those
@@ -161,8 +156,7 @@ impl<E> Hal<E> {
     /// # IRQL
     /// Below DISPATCH_LEVEL.
     pub fn try_last_branches(&self, filter: Filter, cpu: &impl GuardedCpu) -> Result<FoundControls, Fault> {
-        let first = FirstAccess::new(cpu, Phase::Write);
-        first.finish(last_branches::try_filter(&first, filter))
+        FirstAccess::perform(cpu, Phase::Write, |first| last_branches::try_filter(first, filter))
     }
 
     /// Returns the counters of a processor that work as they are set up, as far as its first accesses have shown it.

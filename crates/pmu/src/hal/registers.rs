@@ -18,7 +18,7 @@ impl<E> Hal<E> {
     /// Below DISPATCH_LEVEL.
     pub fn read_registers(&self, processor: ProcessorIndex, cpu: &impl GuardedCpu, note: &dyn Fn(Reading)) {
         // Every fault is noted, and none is returned.
-        let _ = self.read_all(processor, &FirstAccess::noting(cpu, note));
+        let _ = FirstAccess::note(cpu, note, |first| self.read_all(processor, first));
     }
 
     fn read_all(&self, processor: ProcessorIndex, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
