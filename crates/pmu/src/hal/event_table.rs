@@ -99,7 +99,9 @@ impl EventTable {
         let has_event = slots.iter().position(|slot| slot.is(event, value));
         let number = has_event.or_else(|| slots.iter().position(RawSlot::is_free)).unwrap_or(slots.len());
         let slot = self.raw.get(number).ok_or_else(|| HalError::TooManyRaw(event.source()))?;
-        slot.set(event, value);
+        if has_event.is_none() {
+            slot.set(event, value);
+        }
         let number = u16::try_from(number).unwrap_or(u16::MAX);
         self.raw_taken.store(taken.max(number.saturating_add(1)), Ordering::Relaxed);
         Ok(self.sources.first_raw().saturating_add(number))

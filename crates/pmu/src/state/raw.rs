@@ -12,6 +12,8 @@ use crate::state::{CounterState, CpuCounters};
 pub struct RawSlot {
     /// Bits of a [`RawEvent`], or 0 if the slot is free.
     event: AtomicU64,
+    /// Its [select](RawEvent::select), which a start needs several times.
+    select: AtomicU64,
     extra: AtomicU64,
 }
 
@@ -20,6 +22,12 @@ impl RawSlot {
     #[must_use]
     pub fn event(&self) -> Option<RawEvent> {
         Source(self.event.load(Ordering::Relaxed)).raw()
+    }
+
+    /// Returns the source of the event.
+    fn source(&self) -> Option<ProfileSource> {
+        let select = self.select.load(Ordering::Relaxed);
+        self.event().map(|event| ProfileSource { source: event.source(), name: "", select })
     }
 
     /// Returns what the event needs in an extra register.
@@ -32,12 +40,14 @@ impl RawSlot {
     /// Takes the slot for an event.
     pub(crate) fn set(&self, event: RawEvent, value: u64) {
         self.extra.store(value, Ordering::Relaxed);
+        self.select.store(event.select(), Ordering::Relaxed);
         self.event.store(event.into_bits(), Ordering::Relaxed);
     }
 
     /// Frees the slot.
     pub(crate) fn free(&self) {
         self.event.store(0, Ordering::Relaxed);
+        self.select.store(0, Ordering::Relaxed);
     }
 
     /// Returns whether the slot has this event with this value.
@@ -58,7 +68,7 @@ impl RawSlot {
 pub(crate) fn source_of(table: Sources, raw: &[RawSlot], state: CounterState) -> Option<ProfileSource> {
     let index = usize::from(state.event());
     let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index) };
-    raw.get(beyond)?.event().map(ProfileSource::of_raw)
+    raw.get(beyond)?.source()
 }
 
 /// Returns the select of that source, or 0 if there is none.
@@ -68,7 +78,7 @@ pub(crate) fn select_of(table: Sources, raw: &[RawSlot], state: CounterState) ->
     let index = usize::from(state.event());
     match index.checked_sub(table.len()) {
         None => table.select(index),
-        Some(beyond) => raw.get(beyond).and_then(RawSlot::event).map(RawEvent::select),
+        Some(beyond) => raw.get(beyond).map(|slot| slot.select.load(Ordering::Relaxed)),
     }
     .unwrap_or(0)
 }
