@@ -34,11 +34,11 @@ pub fn take_metrics<M: Platform>(
         let unit = hal.interface_of(**processor).unit();
         !unit.is_empty() && states(**processor).next().is_some()
     };
+    if !processors.iter().any(|processor| counts(&processor)) {
+        return Ok(()); // most sessions, without memory
+    }
     let found = processors.iter().filter(counts).map(|processor| (*processor, states(*processor).next()));
     let found = try_collect(found, processors.len())?;
-    if found.is_empty() {
-        return Ok(());
-    }
     let processors = try_collect(found.iter().map(|(processor, _)| *processor), found.len())?;
     context.access_first(&processors, RegisterGroup::Metrics, Phase::Read)?;
     for (processor, state) in found {
