@@ -211,27 +211,27 @@ impl<M: Platform> Planner<'_, M> {
         }
         let reloadable = hal.reloadable(processor);
         conditions::let_counters_decide(&session.events, &mut served, reloadable);
-        let mut wanted = try_collect(served.iter().filter_map(Served::own), width)?;
-        if let Err(taken) = hal.choose_extra_registers(processor, &mut wanted) {
-            return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
-        }
-        let own = session.events.iter().zip(&served);
-        let own = own.filter_map(|(event, served)| match served {
-            Served::Own { counters, .. } => Some((event, *counters)),
+        let own = session.events.iter().zip(&served).filter_map(|(event, served)| match *served {
+            Served::Own { wanted, counters, .. } => {
+                Some(Counted { wanted, counters, group: event.group, pinned: event.pinned })
+            }
             _ => None,
         });
-        let unsteady = hal.tried(processor).unsteady();
-        let own = own.zip(&mut wanted).map(|((event, counters), wanted)| {
-            // The other register of an event may have another event number, which other counters count.
-            let alternate = || hal.counters_for(processor, wanted.state);
-            let counters = if wanted.state.alternate() { alternate() } else { counters };
-            wanted.within = wanted.within.and(counters);
-            let steady = wanted.within.without(unsteady);
-            let within = if steady.is_empty() { wanted.within } else { steady };
-            let within = if wanted.state.reloaded() { within.and(reloadable) } else { within };
-            Counted { wanted: Wanted { within, ..*wanted }, group: event.group, pinned: event.pinned }
-        });
         let mut own = try_collect(own, width)?;
+        if let Err(taken) = hal.choose_extra_registers(processor, &mut own) {
+            return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
+        }
+        let unsteady = hal.tried(processor).unsteady();
+        for Counted { wanted, counters, .. } in &mut own {
+            // The other register of an event may have another event number, which other counters count.
+            if wanted.state.alternate() {
+                *counters = hal.counters_for(processor, wanted.state);
+            }
+            *counters = wanted.within.and(*counters);
+            let steady = counters.without(unsteady);
+            let within = if steady.is_empty() { *counters } else { steady };
+            wanted.within = if wanted.state.reloaded() { within.and(reloadable) } else { within };
+        }
         let multiplexed = session.round.is_some() && self.may_rotate_on(processor);
         let assigned = loop {
             let index = match (Placer { hal, processor, events: &mut own }).place(session.tag, multiplexed) {
@@ -240,15 +240,15 @@ impl<M: Platform> Planner<'_, M> {
                 Err(Unplaced::Event(index)) => index,
             };
             // The handler decides on a condition before there is a refusal.
-            if conditions::let_handler_decide(&mut own, &wanted) {
+            if conditions::let_handler_decide(&mut own) {
                 session.release_on(processor, hal);
                 continue;
             }
             // A counter that does not count, and a mark on the count, before a refusal.
-            if let (Some(counted), Some(all)) = (own.get_mut(index), wanted.get(index))
-                && counted.wanted.within != all.within
+            if let Some(Counted { wanted, counters, .. }) = own.get_mut(index)
+                && wanted.within != *counters
             {
-                counted.wanted.within = all.within;
+                wanted.within = *counters;
                 session.release_on(processor, hal);
                 continue;
             }
@@ -547,7 +547,7 @@ fn check_counters(there: CounterSet, event: &PlannedEvent) -> Result<(), Refusal
 
 /// Returns the source of the event with this index among those that need a counter of their own.
 fn own_event(events: &[PlannedEvent], served: &[Served], index: usize) -> u64 {
-    let mut own = events.iter().zip(served).filter(|(_, served)| served.own().is_some());
+    let mut own = events.iter().zip(served).filter(|(_, served)| matches!(served, Served::Own { .. }));
     own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.requested.source)
 }
 

@@ -16,10 +16,18 @@ use crate::try_vec::{TryPush, try_collect, try_with_capacity};
 pub struct Counted {
     /// What is placed, [narrowed](pmu::Hal::narrowed) to the processor.
     pub wanted: Wanted,
+    /// All counters that it can have, those that were seen not to count too.
+    pub counters: CounterSet,
     /// Its group, or 0 for an event by itself.
     pub group: u32,
     /// It has a counter all the time, together with the rest of its group.
     pub pinned: bool,
+}
+
+impl AsMut<Wanted> for Counted {
+    fn as_mut(&mut self) -> &mut Wanted {
+        &mut self.wanted
+    }
 }
 
 /// Where an event was placed.

@@ -57,13 +57,13 @@ pub(super) fn let_counters_decide(events: &[PlannedEvent], served: &mut [Served]
     }
 }
 
-/// Leaves the decision to the handler, if it was that of counters: gives all events what was `wanted` for them. Returns
-/// whether it was.
-pub(super) fn let_handler_decide(own: &mut [Counted], wanted: &[Wanted]) -> bool {
+/// Leaves the decision to the handler, if it was that of counters: gives all events all counters that they can have.
+/// Returns whether it was.
+pub(super) fn let_handler_decide(own: &mut [Counted]) -> bool {
     let did_counters = own.iter().any(|counted| counted.wanted.state.reloaded());
     if did_counters {
-        for (counted, Wanted { state, within }) in own.iter_mut().zip(wanted) {
-            counted.wanted = Wanted { state: state.alone(), within: *within };
+        for Counted { wanted, counters, .. } in own {
+            *wanted = Wanted { state: wanted.state.alone(), within: *counters };
         }
     }
     did_counters

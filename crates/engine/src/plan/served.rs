@@ -23,13 +23,3 @@ pub(super) enum Served {
         frequency: u32,
     },
 }
-
-impl Served {
-    /// Returns what is placed.
-    pub(super) fn own(&self) -> Option<Wanted> {
-        match self {
-            Self::Own { wanted, .. } => Some(*wanted),
-            Self::Time(_) | Self::Branches | Self::Shared(_) | Self::Elsewhere => None,
-        }
-    }
-}

@@ -86,14 +86,18 @@ impl<E> Hal<E> {
     ///
     /// # Errors
     /// An event whose registers all have other values.
-    pub fn choose_extra_registers(&self, processor: ProcessorIndex, wanted: &mut [Wanted]) -> Result<(), ExtraTaken> {
+    pub fn choose_extra_registers(
+        &self,
+        processor: ProcessorIndex,
+        events: &mut [impl AsMut<Wanted>],
+    ) -> Result<(), ExtraTaken> {
         let Interface::Emon(emon) = self.interface_of(processor) else { return Ok(()) };
-        if wanted.iter().all(|wanted| self.events.extra_of(wanted.state).is_none()) {
+        if events.iter_mut().all(|event| self.events.extra_of(event.as_mut().state).is_none()) {
             return Ok(());
         }
         let mut held = self.held_values(processor, emon);
         for has_choice in [false, true] {
-            for (event, wanted) in wanted.iter_mut().enumerate() {
+            for (event, wanted) in events.iter_mut().map(AsMut::as_mut).enumerate() {
                 let Some(Extra { value, .. }) = self.events.extra_of(wanted.state) else { continue };
                 let select = self.events.source_of(wanted.state).map_or(0, |source| source.select);
                 let registers = || emon.registers_for(select, value);
