@@ -84,13 +84,15 @@ pub fn take_down(parts: &impl Parts) {
     parts.unregister_callbacks();
     parts.stop_worker();
     // The engine leaves the lock first: its kernel resources can only be freed at PASSIVE_LEVEL.
-    if let Some(mut engine) = parts.take_engine() {
-        parts.shut_down(&mut engine);
+    // Not moved once more: it is larger than a kilobyte.
+    let mut engine = parts.take_engine();
+    if let Some(engine) = &mut engine {
+        parts.shut_down(engine);
         parts.flush_dpcs();
         parts.unregister_provider();
         parts.withdraw();
-        drop(engine);
     }
+    drop(engine);
 }
 
 /// What samples: the interrupt, the timers of the ticks, and the DPCs that both queue.
