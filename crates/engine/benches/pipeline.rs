@@ -46,7 +46,7 @@ fn main() {
     ] {
         let file = tempfile::tempfile().expect("a file");
         let mut writer = Writer::new(file, &description()).expect("a recording");
-        let cpu = PlainCpu::new(name, 1);
+        let cpu = PlainCpu::<true>::new(name, 1);
         let cpu = if branches == 0 { cpu } else { cpu.with_branches(FORMAT) };
         let machine = Plain { cpu };
         let mut engine = Engine::new(&machine, [0; 4]).expect("memory");
@@ -113,7 +113,7 @@ fn description() -> RecordedSession {
 }
 
 /// Opens a handle and samples one source on the one processor.
-fn start(engine: &mut Engine<&Plain>, last_branches: u32) -> u64 {
+fn start(engine: &mut Engine<&Plain<true>>, last_branches: u32) -> u64 {
     assert_eq!(engine.open(CLIENT, 1), STATUS_SUCCESS);
     let mut ask = |code: Code, input: &[u8]| {
         let mut buffer = input.to_vec();

@@ -66,7 +66,7 @@ fn main() {
 
 /// Reads the counters of a session as the driver does without the engine's lock.
 fn read_group(interface: &str, operation: &str, name: &str, events: u16, flags: u32) {
-    let (model, machine) = (SimMachine::named(name, 1), Plain { cpu: PlainCpu::new(name, 0) });
+    let (model, machine) = (SimMachine::named(name, 1), Plain { cpu: PlainCpu::<false>::new(name, 0) });
     let (mut of_model, mut engine) = (opened(&model), opened(&machine));
     let accesses = accesses_of(&model, &mut of_model, events, |engine, session| {
         let current = model.current(0);

@@ -43,8 +43,9 @@ const LEAVES: u32 = 0x40;
 /// The first leaf of each range: the standard and the extended one.
 const RANGES: [u32; 2] = [0, 0x8000_0000];
 
-/// A processor with some counters that have overflowed at every look.
-pub struct PlainCpu {
+/// A processor with some counters that have overflowed at every look. With `CONTENTS`, the registers of last branches
+/// have contents of their own, which are searched for: a bench that counts instructions would count the search.
+pub struct PlainCpu<const CONTENTS: bool = false> {
     identity: &'static CpuIdentity,
     /// The first subleaf of [`LEAVES`] of each range.
     leaves: [Vec<CpuIdResult>; 2],
@@ -60,7 +61,7 @@ pub struct PlainCpu {
     pub clock: AtomicU64,
 }
 
-impl PlainCpu {
+impl<const CONTENTS: bool> PlainCpu<CONTENTS> {
     /// Of this identity, with the first `overflowed` of four counters.
     pub fn new(name: &str, overflowed: u8) -> Self {
         let identity = cpuid_dumps::find(name).expect("an identity");
@@ -88,12 +89,18 @@ impl PlainCpu {
     }
 
     fn memory(&self, msr: Msr) -> &AtomicU64 {
+        if !CONTENTS {
+            return &self.written;
+        }
         let compared = COMPARED.iter().zip(&self.compared).find(|(register, _)| **register == msr.address());
         compared.map_or(&self.written, |(_, value)| value)
     }
 
     /// Returns the constant value of a register, if it has one.
     fn constant(&self, msr: u32) -> Option<u64> {
+        if !CONTENTS {
+            return None;
+        }
         let (apic, base) = APIC_BASE;
         let is_entry = || LAST_BRANCHES.iter().any(|first| (*first..first + 32).contains(&msr));
         match msr {
@@ -105,7 +112,7 @@ impl PlainCpu {
     }
 }
 
-impl Cpuid for PlainCpu {
+impl<const CONTENTS: bool> Cpuid for PlainCpu<CONTENTS> {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         let [standard, extended] = &self.leaves;
         let range = if leaf < RANGES[1] { standard } else { extended };
@@ -119,7 +126,7 @@ fn read(identity: &CpuIdentity, leaf: u32, subleaf: u32) -> CpuIdResult {
     CpuIdResult { eax, ebx, ecx, edx }
 }
 
-impl Cpu for PlainCpu {
+impl<const CONTENTS: bool> Cpu for PlainCpu<CONTENTS> {
     #[inline]
     fn rdmsr(&self, msr: Msr) -> u64 {
         let register = if STATUS.contains(&msr.address()) { &self.status } else { self.memory(msr) };
@@ -165,12 +172,12 @@ impl Cpu for PlainCpu {
 }
 
 /// A machine with one such processor.
-pub struct Plain {
+pub struct Plain<const CONTENTS: bool = false> {
     /// It.
-    pub cpu: PlainCpu,
+    pub cpu: PlainCpu<CONTENTS>,
 }
 
-impl GuardedCpu for PlainCpu {
+impl<const CONTENTS: bool> GuardedCpu for PlainCpu<CONTENTS> {
     type Identity = Self;
 
     fn identity(&self) -> &Self {
@@ -193,9 +200,9 @@ impl GuardedCpu for PlainCpu {
     fn run_loop(&self, _iterations: u32) {}
 }
 
-impl Platform for &Plain {
-    type Cpu = PlainCpu;
-    type PinnedCpu = PlainCpu;
+impl<const CONTENTS: bool> Platform for &Plain<CONTENTS> {
+    type Cpu = PlainCpu<CONTENTS>;
+    type PinnedCpu = PlainCpu<CONTENTS>;
 
     grant_everything!();
 
@@ -207,15 +214,19 @@ impl Platform for &Plain {
         1
     }
 
-    fn on_boot_processor<T>(&self, work: impl FnOnce(&PlainCpu) -> T) -> T {
+    fn on_boot_processor<T>(&self, work: impl FnOnce(&PlainCpu<CONTENTS>) -> T) -> T {
         work(&self.cpu)
     }
 
-    fn on_processor<T>(&self, _processor: ProcessorIndex, work: impl FnOnce(&PlainCpu) -> T) -> Result<T, NtStatus> {
+    fn on_processor<T>(
+        &self,
+        _processor: ProcessorIndex,
+        work: impl FnOnce(&PlainCpu<CONTENTS>) -> T,
+    ) -> Result<T, NtStatus> {
         Ok(work(&self.cpu))
     }
 
-    fn on_processors(&self, _processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, PlainCpu>) + Sync)) {
+    fn on_processors(&self, _processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, PlainCpu<CONTENTS>>) + Sync)) {
         work(CurrentCpu::new(&self.cpu, ProcessorIndex::BOOT));
     }
 
