@@ -68,6 +68,14 @@ fn user(number: u32) -> TakenBranch {
     }
 }
 
+/// Starts a session that records these branches.
+fn recording(machine: &SimMachine, last_branches: u32) -> (Engine<&SimMachine>, Client, u64) {
+    let mut engine = engine(machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(last_branches), &[sampled()]);
+    (engine, client, session)
+}
+
 fn interrupted() -> Interrupted {
     Interrupted { ip: 0x7FF6_0000_2000, process: 100, thread: 200, mode: protocol::Mode::User }
 }
@@ -143,9 +151,7 @@ fn each_sample_has_the_last_branches_before_it_and_leaves_the_registers_as_found
     for (name, format, depth, holds) in KINDS {
         for filter in filters(name) {
             let machine = machine(name, format, 1);
-            let mut engine = engine(&machine);
-            let client = Client::open(&mut engine, 1, 10);
-            let session = started(client, &mut engine, &header(filter), &[sampled()]);
+            let (mut engine, client, session) = recording(&machine, filter);
             let taken: Vec<TakenBranch> = (0..51).map(user).collect();
             for (from, to) in [(0, 3), (3, 10), (10, 50), (50, 51)] {
                 sample(&machine, &engine, &taken[from..to]);
@@ -199,9 +205,7 @@ fn branches_of_the_other_mode_and_of_other_kinds_are_left_out() {
                 continue;
             }
             let machine = machine(name, format, 1);
-            let mut engine = engine(&machine);
-            let client = Client::open(&mut engine, 1, 10);
-            let session = started(client, &mut engine, &header(filter), &[sampled()]);
+            let (mut engine, client, session) = recording(&machine, filter);
             sample(&machine, &engine, &all);
             let stacks = by_sample(&fetched(client, &mut engine, session));
             let expected: Vec<_> = kept.iter().rev().map(|branch| (branch.from, branch.to)).collect();
@@ -217,9 +221,7 @@ fn branches_of_the_other_mode_and_of_other_kinds_are_left_out() {
 fn what_amd_records_beside_branches_that_retired_is_left_out() {
     let machine = machine("zen4-7700x", 0, 1);
     machine.processor(0).model().set_unkind_branches(true);
-    let mut engine = engine(&machine);
-    let client = Client::open(&mut engine, 1, 10);
-    let session = started(client, &mut engine, &header(USER), &[sampled()]);
+    let (mut engine, client, session) = recording(&machine, USER);
     let taken: Vec<TakenBranch> =
         (0..30).map(|number| TakenBranch { kind: BranchKind::Return, ..user(number) }).collect();
     sample(&machine, &engine, &taken);
@@ -234,9 +236,7 @@ fn what_amd_records_beside_branches_that_retired_is_left_out() {
 fn a_deep_sleep_that_empties_the_records_leaves_only_what_came_after_it() {
     for (name, format, depth, holds) in KINDS {
         let machine = machine(name, format, 1);
-        let mut engine = engine(&machine);
-        let client = Client::open(&mut engine, 1, 10);
-        let session = started(client, &mut engine, &header(USER), &[sampled()]);
+        let (mut engine, client, session) = recording(&machine, USER);
         let taken: Vec<TakenBranch> = (0..20).map(user).collect();
         sample(&machine, &engine, &taken);
         machine.processor(0).model().lose_last_branches();
@@ -254,9 +254,7 @@ fn a_deep_sleep_that_empties_the_records_leaves_only_what_came_after_it() {
 fn after_a_sleep_of_the_machine_branches_are_recorded_again() {
     for (name, format, depth, holds) in KINDS {
         let machine = machine(name, format, 1);
-        let mut engine = engine(&machine);
-        let client = Client::open(&mut engine, 1, 10);
-        let session = started(client, &mut engine, &header(USER), &[sampled()]);
+        let (mut engine, client, session) = recording(&machine, USER);
         let taken: Vec<TakenBranch> = (0..20).map(user).collect();
         sample(&machine, &engine, &taken);
         machine.fall_asleep(&engine);
@@ -353,9 +351,7 @@ fn registers_that_another_program_uses_are_refused_with_what_shows_it_and_stay()
 #[test]
 fn one_session_at_a_time_has_them() {
     let machine = machine("skylake-6600k", 3, 1);
-    let mut engine = engine(&machine);
-    let client = Client::open(&mut engine, 1, 10);
-    let first = started(client, &mut engine, &header(USER), &[sampled()]);
+    let (mut engine, client, first) = recording(&machine, USER);
     let second = client.start_with(&mut engine, header(USER), &[sampled()]).header();
     assert_eq!((second.cause, second.detail[0]), (ErrorCode::LastBranchesTaken as u32, first));
     let other = started(client, &mut engine, &header(0), &[sampled()]);
@@ -393,9 +389,7 @@ fn requests_that_make_no_sense_are_refused() {
 fn a_recording_that_another_program_ended_goes_on_from_the_next_tick_and_the_count_is_marked() {
     for (name, format, register, value) in [("skylake-6600k", 3, 0x1D9, 0), ("zen4-7700x", 0, 0xC000_010F, 0)] {
         let machine = machine(name, format, 1);
-        let mut engine = engine(&machine);
-        let client = Client::open(&mut engine, 1, 10);
-        let session = started(client, &mut engine, &header(USER), &[sampled()]);
+        let (mut engine, client, session) = recording(&machine, USER);
         let kept = machine.processor(0).model().rdmsr(register).unwrap() & 1 << 14; // FREEZE_WHILE_SMM
         machine.processor(0).model().wrmsr(register, value | kept).unwrap();
         sample(&machine, &engine, &[user(1)]);
@@ -418,9 +412,7 @@ fn a_recording_that_another_program_took_over_is_left_to_it() {
         ("zen4-7700x", 0, 0xC000_010E, 4),
     ] {
         let machine = machine(name, format, 1);
-        let mut engine = engine(&machine);
-        let client = Client::open(&mut engine, 1, 10);
-        let session = started(client, &mut engine, &header(USER), &[sampled()]);
+        let (mut engine, client, session) = recording(&machine, USER);
         machine.processor(0).model().wrmsr(select, value).unwrap();
         machine.tick_sampling(&engine, 0);
         sample(&machine, &engine, &[user(1), user(6)]);
@@ -455,9 +447,7 @@ fn an_interrupt_accesses_the_records_as_often_as_is_documented() {
     for (name, format, filter, branches, expected) in BUDGET {
         let accesses = |last_branches| {
             let machine = machine(name, format, 1);
-            let mut engine = engine(&machine);
-            let client = Client::open(&mut engine, 1, 10);
-            started(client, &mut engine, &header(last_branches), &[sampled()]);
+            let (engine, ..) = recording(&machine, last_branches);
             (0..branches).for_each(|number| machine.processor(0).model().take_branch(&user(number)));
             let before = machine.processor(0).model().accesses();
             sample(&machine, &engine, &[]);
@@ -511,9 +501,7 @@ proptest! {
         let machine = machine(name, format, 1);
         let modes = [InterruptMode::Edge, InterruptMode::RaisedOnUnmask, InterruptMode::LostWhileMasked];
         machine.processor(0).model().set_interrupt_mode(modes[mode]);
-        let mut engine = engine(&machine);
-        let client = Client::open(&mut engine, 1, 10);
-        let session = started(client, &mut engine, &header(filter), &[sampled()]);
+        let (mut engine, client, session) = recording(&machine, filter);
         let (mut taken, mut expected, mut other, mut number) = (Vec::new(), Vec::new(), None, 0);
         for step in steps {
             match step {
@@ -561,9 +549,7 @@ proptest! {
 #[test]
 fn a_stack_ends_at_a_branch_that_its_filter_excludes() {
     let machine = machine("skylake-6600k", 3, 1);
-    let mut engine = engine(&machine);
-    let client = Client::open(&mut engine, 1, 10);
-    let session = started(client, &mut engine, &header(USER), &[sampled()]);
+    let (mut engine, client, session) = recording(&machine, USER);
     machine.processor(0).model().wrmsr(0x1C8, 0).unwrap();
     let kernel = TakenBranch { from: KERNEL, to: KERNEL + 0x100, ..user(0) };
     sample(&machine, &engine, &[user(1), kernel, user(2)]);
@@ -580,9 +566,7 @@ fn after_a_wake_with_other_controls_nothing_is_written_and_samples_have_no_branc
     const BTF: u64 = 2;
     let machine = machine("skylake-6600k", 3, 1);
     machine.processor(0).model().set_firmware([(0x1D9, BTF)]);
-    let mut engine = engine(&machine);
-    let client = Client::open(&mut engine, 1, 10);
-    let session = started(client, &mut engine, &header(USER), &[sampled()]);
+    let (mut engine, client, session) = recording(&machine, USER);
     machine.fall_asleep(&engine);
     machine.wake(&engine);
     sample(&machine, &engine, &[user(1)]);
@@ -596,9 +580,7 @@ fn after_a_wake_with_other_controls_nothing_is_written_and_samples_have_no_branc
 #[test]
 fn branches_come_only_behind_samples_of_their_session() {
     let machine = machine("skylake-6600k", 3, 1);
-    let mut engine = engine(&machine);
-    let client = Client::open(&mut engine, 1, 10);
-    let session = started(client, &mut engine, &header(USER), &[sampled()]);
+    let (mut engine, client, session) = recording(&machine, USER);
     let branches = EventRequest { event: Event::of(6), interval: 4_096, ..sampled() };
     let other = started(client, &mut engine, &header(0), &[branches]);
     machine.processor(0).model().take_branch(&user(1));
@@ -632,9 +614,7 @@ fn a_tick_between_an_overflow_and_its_interrupt_finds_nothing_disturbed() {
     for (name, format, depth, holds) in KINDS {
         for filter in filters(name) {
             let machine = machine(name, format, 1);
-            let mut engine = engine(&machine);
-            let client = Client::open(&mut engine, 1, 10);
-            let session = started(client, &mut engine, &header(filter), &[sampled()]);
+            let (mut engine, client, session) = recording(&machine, filter);
             let taken: Vec<TakenBranch> = (0..40).map(user).collect();
             take(&machine, &taken);
             machine.run(0, Mode::User, &|_| INTERVAL.into());
@@ -655,9 +635,7 @@ fn after_a_lost_interrupt_a_sample_has_its_own_branches() {
         for filter in filters(name) {
             let machine = machine(name, format, 1);
             machine.processor(0).model().set_interrupt_mode(InterruptMode::LostWhileMasked);
-            let mut engine = engine(&machine);
-            let client = Client::open(&mut engine, 1, 10);
-            let session = started(client, &mut engine, &header(filter), &[sampled()]);
+            let (mut engine, client, session) = recording(&machine, filter);
             let open = machine.processor(0).model().lvt();
             machine.processor(0).model().set_lvt(open | 1 << 16);
             let taken: Vec<TakenBranch> = (0..80).map(user).collect();
@@ -679,9 +657,7 @@ fn a_recording_that_cannot_go_on_beside_another_program_leaves_nothing_on() {
     const BTF: u64 = 2;
     for (name, format) in [("zen5-9800x3d", 0), ("sapphire-rapids-2475x", 4), ("skylake-6600k", 3)] {
         let machine = machine(name, format, 1);
-        let mut engine = engine(&machine);
-        let client = Client::open(&mut engine, 1, 10);
-        let session = started(client, &mut engine, &header(BOTH), &[sampled()]);
+        let (mut engine, client, session) = recording(&machine, BOTH);
         machine.processor(0).model().wrmsr(0x1D9, BTF).unwrap();
         machine.tick_sampling(&engine, 0);
         sample(&machine, &engine, &[user(1)]);
