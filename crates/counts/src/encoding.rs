@@ -343,7 +343,7 @@ impl<C: Cpuid> Core<'_, C> {
     }
 
     fn of_generic<E>(&self, generic: Generic, hal: &Hal<E>) -> Result<CoreEncoding, String> {
-        let identity = cpuid::vendor_identity(self.cpu).ok_or("the events of this processor are unknown")?;
+        let identity = cpuid::vendor_identity(self.cpu).ok_or_else(|| hal.boot.selection.reason.to_string())?;
         match generic.target(identity).map_err(|error| error.to_string())? {
             Target::Time => {
                 Ok(CoreEncoding { event: generic.to_string(), ..self.of_source(Source::TIME, "Time", hal) })

@@ -204,6 +204,7 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
         ("skylake-u-6500u", "L1D.REPLACEMENT:p", json!([0, 1, 2, 3]), "records it precisely"),
         ("zen-1800x", "ref-cycles", json!([]), "has no event for ref-cycles"),
         ("intel-hyperv-masked", "cycles", json!([]), "masks the counters"),
+        ("zhaoxin-kh40000", "cycles", json!([]), "the vendor is neither AuthenticAMD nor GenuineIntel"),
         ("nehalem-920", "cpu/event=0xC2,umask=1,counters=0x30/", json!([]), "no counter"),
     ] {
         let found = on(processor, event).json();
