@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
+#[path = "reading/accesses.rs"]
+mod accesses;
 #[path = "reading/branch_profile.rs"]
 mod branch_profile;
 #[path = "reading/branches.rs"]
