@@ -14,6 +14,10 @@ use crate::locations::{LocationAdder, Locations, SampleLocation};
 use crate::read::{Contents, ExportError};
 use crate::sums::SampleWeight;
 
+/// Maximum number of branches of a loop that is found: half of the most that a processor keeps. A damaged recording can
+/// have more behind a sample, and each length takes time for each branch.
+const MAX_LOOP: usize = 16;
+
 /// Source and target of a branch.
 type Branch = (u64, u64);
 
@@ -65,7 +69,7 @@ fn without_repetitions(branches: impl Iterator<Item = Branch>) -> Vec<Branch> {
             let (rest, last) = kept.split_at(kept.len() - length);
             rest.ends_with(last)
         };
-        if let Some(length) = (1..=kept.len() / 2).find(is_repeated) {
+        if let Some(length) = (1..=MAX_LOOP.min(kept.len() / 2)).find(is_repeated) {
             kept.truncate(kept.len() - length);
         }
     }
@@ -124,11 +128,20 @@ mod tests {
         }
     }
 
+    /// A processor keeps 32 branches at most, but the reader accepts any number.
+    #[test]
+    fn the_time_grows_with_the_number_of_branches() {
+        let branches = || (0..1_u64 << 20).map(|from| (from, 0));
+        assert!(without_repetitions(branches()).into_iter().eq(branches()));
+        let longest = (0..2).flat_map(|_| (0..16).map(|from| (from, 0)));
+        assert_eq!(without_repetitions(longest).len(), 16, "a loop of half the branches");
+    }
+
     proptest! {
         /// What is left has no repetition, begins with the newest branch and ends with the oldest.
         #[test]
         fn nothing_that_is_left_repeats_what_is_before_it(
-            branches in prop::collection::vec((0_u64..3, 0_u64..2), 1..40),
+            branches in prop::collection::vec((0_u64..3, 0_u64..2), 1..33),
         ) {
             let kept = without_repetitions(branches.iter().copied());
             prop_assert_eq!((kept.first(), kept.last()), (branches.first(), branches.last()));
