@@ -79,10 +79,17 @@ pub fn script_with_branches(
 struct Waiting {
     sample: AnySample,
     text: Vec<u8>,
+    /// Whether it is a sample of a counter: precise ones have no branches.
+    has_branches: bool,
     branches: String,
 }
 
 impl Waiting {
+    /// Returns whether the branch is of this sample. A precise one with its time can be between the two.
+    fn is_of(&self, branch: &BranchRecord) -> bool {
+        self.has_branches && self.sample.processor == branch.processor
+    }
+
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.text)?;
         if !self.branches.is_empty() {
@@ -108,7 +115,7 @@ fn write(
         if let Record::LastBranch(branch) = record
             && has_branches
             && gate.admit(branch, &contents.processes).is_some()
-            && let Some(one) = waiting.iter_mut().rfind(|one| one.sample.processor == branch.processor)
+            && let Some(one) = waiting.iter_mut().rfind(|one| one.is_of(branch))
         {
             one.branches += &branch_text(branch);
         }
@@ -116,7 +123,8 @@ fn write(
         if waiting.first().is_some_and(|one| one.sample.time != sample.time) {
             waiting.drain(..).try_for_each(|one| one.write(out))?;
         }
-        if matches!(record, Record::Sample(_)) {
+        let is_of_counter = matches!(record, Record::Sample(_));
+        if is_of_counter {
             gate.open(sample, contents.processes.at(sample.process, sample.time));
         }
         let location = SampleLocation { stack, ..contents.processes.location(&sample) };
@@ -127,7 +135,7 @@ fn write(
         let mut lines = Vec::new();
         heading(&sample, location.process, contents, &mut lines)?;
         lines.extend_from_slice(text.as_bytes());
-        waiting.push(Waiting { sample, text: lines, branches: String::new() });
+        waiting.push(Waiting { sample, text: lines, has_branches: is_of_counter, branches: String::new() });
         Ok(())
     })?;
     waiting.drain(..).try_for_each(|one| one.write(out))?;

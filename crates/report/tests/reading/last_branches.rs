@@ -8,7 +8,7 @@ use protocol::{BranchKind, BranchRecord, BranchType, CounterSample, Mode, Precis
 use recording::{Block, CallStack, Method, Methods, MissingStack, SampleStack, StackEnd, Summary, Writer};
 use report::{
     CallStacks, Filter, LastBranchCount, LastBranchStats, LastBranchTable, Slice, SymbolFinder, SymbolIndex,
-    for_each_branch_stack,
+    for_each_branch_stack, script_with_branches,
 };
 
 use super::support::{APP, CYCLES, MISSES, NT, NTDLL, file, precise, processes, read, sample, session, symbol_index};
@@ -188,6 +188,24 @@ fn a_branch_history_takes_the_place_of_call_stacks_and_leaves_every_sample_in_th
     let ends = ["to app.exe+0x10", "from app.exe+0x30", "to app.exe+0x10", "from ntdll.dll+0x50"];
     let wanted = [vec![], vec![], ends.map(str::to_owned).to_vec()];
     assert_eq!(found, wanted.map(|names| (1, names)));
+}
+
+/// A precise record that the same interrupt fetched has the time of the sample.
+#[test]
+fn a_script_has_the_branches_behind_their_sample_not_behind_a_precise_one() {
+    let first = at(1_000, 0, CYCLES, 8);
+    let mut records = with_branches(first, &[(APP + 0x30, APP + 0x10)]);
+    records.insert(1, precise(PreciseKind::Precise, 1, at(1_000, 0, MISSES, 8)).into());
+    let file = recorded(records);
+    let contents = read(&file);
+    let (index, mut text) = (symbol_index(&contents), Vec::new());
+    let stats =
+        script_with_branches(&contents, &index, &Filter::default(), &mut Cursor::new(&file), &mut text).unwrap();
+    assert_eq!(stats.branches, 1);
+    let text = String::from_utf8(text).unwrap();
+    let samples: Vec<&str> = text.split_terminator("\n\n").collect();
+    let has = |word: &str| samples.iter().map(|sample| sample.contains(word)).collect::<Vec<bool>>();
+    assert_eq!((has("TotalCycles:"), has(" 0x140000030/0x140000010/P/-/-/5")), (vec![true, false], vec![true, false]));
 }
 
 /// Of a compiled function only the name is known, so each end has its address.
