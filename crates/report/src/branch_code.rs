@@ -79,10 +79,7 @@ impl<'a> BranchCode<'a> {
             if instruction.is_invalid() {
                 return Run::Unknown;
             }
-            if matches!(
-                instruction.flow_control(),
-                FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
-            ) {
+            if is_always_taken(&instruction) {
                 return Run::Broken;
             }
             instructions += 1;
@@ -102,6 +99,16 @@ impl<'a> BranchCode<'a> {
 /// but is taken to the kernel.
 fn is_branch(instruction: &Instruction) -> bool {
     !matches!(instruction.flow_control(), FlowControl::Next | FlowControl::Exception)
+}
+
+/// Returns whether the instruction is a jump, a call or a return that is a taken branch each time. The calls of the
+/// kernel are far ones, which a recording of near branches does not have.
+fn is_always_taken(instruction: &Instruction) -> bool {
+    let is_jump_or_return = matches!(
+        instruction.flow_control(),
+        FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
+    );
+    is_jump_or_return || instruction.is_call_near() || instruction.is_call_near_indirect()
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub struct BranchProfile {
     /// How often a branch was taken, by its instruction and its target, which are in the module.
     pub branches: BTreeMap<(u32, u32), u64>,
     /// Number of pairs of successive branches of a sample that are no range of the module: it begins behind its end, is
-    /// longer than 64 KiB, has an unconditional jump or a return before its end, or ends where the image has no branch.
+    /// longer than 64 KiB, has an unconditional jump, a call or a return before its end, or ends where the image has no
+    /// branch.
     pub broken: u64,
 }
 

@@ -99,6 +99,18 @@ fn branch_instructions_agree_with_the_image_or_are_corrected_or_removed() {
     assert_eq!((profile.ranges.len(), profile.broken), (0, 4));
 }
 
+/// The loop of the program calls `bar` each time, from 0x10F2.
+#[test]
+fn code_with_a_call_in_it_is_no_range() {
+    let again = (APP + 0x1101, APP + 0x10F0);
+    let returns = (APP + 0x10D5, APP + 0x10F7);
+    for (stack, ranges) in [([again, again], 0), ([again, returns], 1)] {
+        let profile = &mut profiles(&[(2, &stack)])[0].1;
+        profile.agree(IMAGE).unwrap();
+        assert_eq!((profile.ranges.len(), profile.broken), (ranges, 2 - 2 * ranges as u64), "{stack:x?}");
+    }
+}
+
 /// Returns the profiles of one sample with branches of these sources, targets and cycles.
 fn profiles_of(branches: &[(u64, u64, u16)]) -> BranchProfiles {
     let first = sample(CYCLES, 8, APP + 0x1075, 1_000);
