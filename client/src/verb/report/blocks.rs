@@ -73,6 +73,9 @@ pub struct BlockReport<'a> {
     #[serde(rename = "different")]
     distinct: usize,
     blocks: Vec<BlockRow>,
+    /// Whether any execution has cycles.
+    #[serde(skip)]
+    has_cycles: bool,
     /// Modules whose code was not compared with the branches: their blocks have no instructions.
     without_code: Vec<WithoutCode>,
     without_symbols: Vec<WithoutSymbols<'a>>,
@@ -169,6 +172,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
         broken: profiles.modules.iter().map(|profile| profile.broken).sum(),
         distinct,
         blocks: selected.iter().map(row).collect(),
+        has_cycles: cycles > 0,
         without_code,
         without_symbols: without_symbols(&loaded.symbol_index),
     };
@@ -274,7 +278,7 @@ fn text(report: &BlockReport, width: usize) -> String {
     let BlockReport { samples, records, cut_samples, cut, executions, outside, broken, .. } = *report;
     let mut lines = numbers(LastBranchStats { samples, branches: records, cut_samples, cut });
     lines.push(("Blocks", format!("{} executions between two branches", grouped(executions))));
-    if report.blocks.iter().all(|block| block.cycles.is_none()) {
+    if executions > 0 && !report.has_cycles {
         lines.push(("Cycles", "not in the records".to_owned()));
     }
     let pairs = executions + outside + broken;

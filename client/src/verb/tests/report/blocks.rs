@@ -47,6 +47,15 @@ fn columns_that_no_block_has_are_left_out() {
     assert_eq!(heading.split_whitespace().collect::<Vec<_>>(), ["Share", "Runs", "Symbol", "Block", "Module"]);
 }
 
+/// That no row is shown says nothing about the processor.
+#[test]
+fn a_report_without_rows_does_not_say_that_cycles_are_missing() {
+    for options in ["--limit 0", "-e BranchMispredictions"] {
+        let run = bench().run(&format!("report FILE --blocks {options}"));
+        assert!(run.out.contains("no blocks") && !run.out.contains("Cycles"), "{options}: {}", run.out);
+    }
+}
+
 #[test]
 fn code_that_a_jump_leaves_is_no_block_and_is_counted() {
     // Between the entry of the function and the end of the loop there is an unconditional jump.
