@@ -240,8 +240,10 @@ impl From<SourceLine> for LineFields {
 }
 
 pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
-    let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
+    let mut loaded = LoadedRecording::open(&args.recording, Detail::default())?;
     let source = loaded.one_source()?;
+    // Samples and last branches are of the same source.
+    (loaded.filter.events, loaded.filter.core_type) = (Some([source.event].into()), Some(source.core_type));
     let (id, symbol) = find(&args.function, &loaded.symbol_index)?;
     let module = loaded.symbol_index.modules().name(symbol.module);
     let finder = loaded.finder(&args.recording.selection)?;

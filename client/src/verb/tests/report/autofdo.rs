@@ -21,6 +21,11 @@ pub(super) fn of(bits: u32, branches: &[(u64, u64)]) -> File {
 
 /// Returns what [`of`] does, of branches with their cycles.
 pub(super) fn timed(bits: u32, branches: &[(u64, u64, u16)]) -> File {
+    of_events(bits, branches, &[0])
+}
+
+/// Returns what [`timed`] does, with ten samples of the program for each of these events.
+pub(super) fn of_events(bits: u32, branches: &[(u64, u64, u16)], events: &[u32]) -> File {
     let path = "C:\\app\\branches.exe".to_owned();
     let session = RecordedSession { last_branches: bits, command: vec![path.clone()], ..session() };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
@@ -30,12 +35,13 @@ pub(super) fn timed(bits: u32, branches: &[(u64, u64, u16)]) -> File {
     let at = |base: u64| {
         move |(from, to, cycles): &(u64, u64, u16)| (base + from, base + to, Prediction::Predicted, *cycles)
     };
-    let sample = |time: u64| CounterSample { time, ..record(0, 100_003, 8, APP + 0x1075) };
+    let sample = |event, time| CounterSample { time, ..record(event, 100_003, 8, APP + 0x1075) };
     let app: Vec<_> = branches.iter().map(at(APP)).collect();
     let ntdll: Vec<_> = [(0x20, 0x10, 0), (0x20, 0x10, 0)].iter().map(at(NTDLL)).collect();
-    let records: Vec<SampleRecord> = (0..10).flat_map(|time| with_branches(sample(2 * time), &app)).collect();
-    writer.samples(&records).unwrap();
-    writer.samples(&with_branches(sample(1_000), &ntdll)).unwrap();
+    let of_event = |event: &u32| (0..10).flat_map(|time| with_branches(sample(*event, 2 * time), &app)).collect();
+    let records: Vec<Vec<SampleRecord>> = events.iter().map(of_event).collect();
+    writer.samples(&records.concat()).unwrap();
+    writer.samples(&with_branches(sample(0, 1_000), &ntdll)).unwrap();
     File::holding(&writer.finish(&summary()).unwrap())
 }
 

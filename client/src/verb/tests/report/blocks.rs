@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use protocol::last_branches;
 
-use super::autofdo::{IMAGE, LOOP, USER, of, timed};
+use super::autofdo::{IMAGE, LOOP, USER, of, of_events, timed};
 use super::*;
 
 /// Ten samples of the program: twice the loop, its entry, and the beginning of its function.
@@ -120,4 +120,19 @@ fn annotate_shows_taken_branches_alone_if_others_are_missing_between() {
     let text = bench.run("annotate foo FILE").out;
     assert!(text.contains("Runs      unknown: the recording has some kinds of branches only"), "{text}");
     assert!(text.contains("taken 20 times, 0.00% mispredicted"), "{text}");
+}
+
+/// The table has the samples of one event, so its other columns do too.
+#[test]
+fn annotate_has_the_last_branches_of_the_event_whose_samples_it_shows() {
+    let [back, ..] = LOOP;
+    let branches = [(back.0, back.1, 10), (back.0, back.1, 10)];
+    let bench = of_events(USER, &branches, &[0, 1]);
+    assert_eq!(annotated(&bench)["0x1083"]["taken"], json!(20));
+    let json = bench.run("annotate foo FILE --json -e BranchMispredictions").json();
+    assert_eq!(json["samples"], json!(10));
+    let end = json["instructions"].as_array().unwrap().iter().find(|one| one["address"] == "0x1083").unwrap();
+    assert_eq!(end["branches"]["taken"], json!(20));
+    let text = bench.run("annotate foo FILE").out;
+    assert!(text.contains("Branches  22 before 11 samples"), "{text}");
 }
