@@ -144,4 +144,13 @@ mod tests {
         assert_eq!(code.fix(0x10_0000), SourceFix::Wrong, "outside of the image");
         assert!(BranchCode::new(b"MZ").is_err());
     }
+    #[test]
+    fn jumps_calls_and_returns_are_always_taken_and_system_calls_are_no_near_branches() {
+        let first = |bytes: &[u8]| Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+        // jmp, jmp rax, ret, call, call rax; jne, syscall, nop.
+        let always: [&[u8]; 5] = [&[0xEB, 0], &[0xFF, 0xE0], &[0xC3], &[0xE8, 0, 0, 0, 0], &[0xFF, 0xD0]];
+        let others: [&[u8]; 3] = [&[0x75, 0], &[0x0F, 5], &[0x90]];
+        assert!(always.iter().all(|bytes| is_always_taken(&first(bytes))));
+        assert!(!others.iter().any(|bytes| is_always_taken(&first(bytes))));
+    }
 }

@@ -67,12 +67,18 @@ fn an_access_is_selected_with_its_sample() {
 #[test]
 fn an_access_without_its_sample_is_not_shown() {
     let ((sample, access), (lost, without)) = (load(8, 8, APP + 0x1000), load(9, 8, APP + 0x1000));
-    let other_processor = AccessRecord { processor: 1, ..access };
-    let later = AccessRecord { time: access.time + 1, ..access };
-    for record in [without, other_processor, later, AccessRecord { event: CYCLES, ..access }] {
-        let shown = lines(&[sample.into(), record.into(), access.into()], &Filter::default());
+    let other = AccessRecord { address: 99, ..access };
+    for record in [
+        without,
+        AccessRecord { processor: 1, ..other },
+        AccessRecord { time: access.time + 1, ..other },
+        AccessRecord { event: CYCLES, ..other },
+        AccessRecord { process: 12, ..other },
+        AccessRecord { thread: 12, ..other },
+    ] {
         let wanted = [("precise".to_owned(), APP + 0x1000), ("access".to_owned(), 8)];
-        assert_eq!(shown, wanted, "{record:?}");
+        assert_eq!(lines(&[sample.into(), record.into()], &Filter::default()), wanted[..1], "{record:?}");
+        assert_eq!(lines(&[sample.into(), record.into(), access.into()], &Filter::default()), wanted, "{record:?}");
     }
     let alone = lines(&[access.into(), access.into(), lost.into()], &Filter::default());
     assert_eq!(alone, [("precise".to_owned(), APP + 0x1000)]);

@@ -99,6 +99,34 @@ fn branch_instructions_agree_with_the_image_or_are_corrected_or_removed() {
     assert_eq!((profile.ranges.len(), profile.broken), (0, 4));
 }
 
+/// Returns the image with other bytes at an address of its code.
+fn patched(address: usize, bytes: &[u8]) -> Vec<u8> {
+    let (mut image, offset) = (IMAGE.to_vec(), address - 0xC00);
+    image.splice(offset..offset + bytes.len(), bytes.iter().copied());
+    image
+}
+
+#[test]
+fn a_block_with_a_corrected_end_has_its_instructions_and_the_counts_of_both_addresses() {
+    let fused = (APP + 0x1080, APP + 0x1040);
+    let profile = &mut profiles(&[(3, &[fused, fused]), (2, &[BACK, BACK])])[0].1;
+    profile.agree(IMAGE).unwrap();
+    let block = profile.ranges[&(0x1040, 0x1083)];
+    assert_eq!((block.count, block.instructions, profile.sources[&0x1083].count), (5, Some(23), 10));
+}
+
+#[test]
+fn code_that_is_not_decoded_is_a_block_but_code_that_misses_the_branch_is_none() {
+    // Three bytes that are no instruction in 64-bit mode, and a jump within an instruction.
+    let (unknown, within) = (patched(0x1066, &[6; 3]), patched(0x1033, &[0x75, 0]));
+    let profile = &mut profiles(&[(1, &[BACK, BACK])])[0].1;
+    profile.agree(&unknown).unwrap();
+    assert_eq!((profile.ranges[&(0x1040, 0x1083)].instructions, profile.broken), (None, 0));
+    let profile = &mut profiles(&[(1, &[(APP + 0x1033, APP + 0x1035), (APP + 0x100A, APP + 0x1019)])])[0].1;
+    assert_eq!(profile.agree(&within).unwrap(), CodeAgreement { right: 2, fused: 0, wrong: 0 });
+    assert_eq!((profile.ranges.len(), profile.broken), (0, 1));
+}
+
 /// The loop of the program calls `bar` each time, from 0x10F2.
 #[test]
 fn code_with_a_call_in_it_is_no_range() {
@@ -136,6 +164,7 @@ fn a_block_has_the_instructions_and_the_mean_cycles_of_its_executions() {
     let compared = profile.ranges[&(0x1040, 0x1083)];
     assert_eq!(compared, BlockCount { instructions: Some(23), ..count });
     assert_eq!(compared.ipc(), Some(2.3));
+    assert_eq!(profile.instructions(&[0x1083])[0].ipc, Some(2.3), "executions without cycles are left out");
     let once = BlockCount { count: 1, timed: 1, cycles: 5, squares: 25, instructions: Some(1) };
     assert_eq!((once.standard_error(), BlockCount::default().mean_cycles()), (None, None));
 }
@@ -157,7 +186,7 @@ fn an_instruction_runs_as_often_as_the_blocks_around_it() {
     assert_eq!((end.taken.count, end.taken.cycles, end.blocks.count, end.blocks.timed), (2, 20, 2, 2));
     let both = [(0x1019, 0x1083), (0x1040, 0x1083)].map(|block| profile.ranges[&block].instructions.unwrap());
     assert_eq!(end.ipc, Some(f64::from(both[0] + both[1]) / 20.0));
-    assert_eq!(of(0x1040).ipc, None);
+    assert_eq!((of(0x1040).ipc, end.blocks.instructions), (None, None), "they differ in it");
 }
 
 proptest! {

@@ -49,6 +49,17 @@ fn each_core_type_has_totals_and_tables_of_its_own() {
 }
 
 #[test]
+fn branch_histories_keep_the_core_type() {
+    let bytes = recording();
+    let mut contents = read(&bytes);
+    contents.use_branch_history(&Filter::default(), &mut Cursor::new(&bytes)).unwrap();
+    let each = contents.sample_counts.locations();
+    let mut found: Vec<_> = each.map(|(location, weight)| (location.sampled_source(), weight.events)).collect();
+    found.sort_unstable();
+    assert_eq!(found, [(on(CYCLES, ATOM), 14), (on(CYCLES, CORE), 100), (on(MISSES, CORE), 3)]);
+}
+
+#[test]
 fn exports_name_the_core_type_and_can_be_restricted_to_it() {
     let bytes = recording();
     let contents = read(&bytes);

@@ -208,6 +208,44 @@ fn a_script_has_the_branches_behind_their_sample_not_behind_a_precise_one() {
     assert_eq!((has("TotalCycles:"), has(" 0x140000030/0x140000010/P/-/-/5")), (vec![true, false], vec![true, false]));
 }
 
+/// Two processors can have a sample at the same time, each with its branches.
+#[test]
+fn a_script_has_the_branches_of_each_processor_behind_its_own_sample() {
+    let samples = [0, 1].map(|processor| at(1_000, processor, CYCLES, 8));
+    let mut records = samples.map(SampleRecord::from).to_vec();
+    let branch = |(one, from): (&CounterSample, u64)| last_branch(one, APP + from, APP + 0x10);
+    records.extend(samples.iter().zip([0x30, 0x50]).map(branch).map(SampleRecord::from));
+    let file = recorded(records);
+    let contents = read(&file);
+    let (index, mut text) = (symbol_index(&contents), Vec::new());
+    script_with_branches(&contents, &index, &Filter::default(), &mut Cursor::new(&file), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let samples: Vec<&str> = text.split_terminator("\n\n").collect();
+    for (sample, wanted) in samples.iter().zip([["[000]", " 0x140000030/"], ["[001]", " 0x140000050/"]]) {
+        assert!(wanted.iter().all(|part| sample.contains(part)) && sample.matches("/P/").count() == 1, "{text}");
+    }
+}
+
+/// Compiled code is that of a process: another one can have other code there.
+#[test]
+fn branches_of_two_processes_outside_of_modules_are_two_rows() {
+    let address = 0x2000_0000;
+    let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+    let mut records = Vec::new();
+    for process in [8, 12] {
+        let methods = vec![Method { address, size: 0x40, name: "[App] Main()".to_owned(), loaded: 0 }];
+        blocks.push(Block::Methods(Methods { id: process, created: None, methods }));
+        records.extend(with_branches(at(1_000, 0, CYCLES, process), &[(address + 0x18, address)]));
+    }
+    blocks.push(Block::Samples(records));
+    let file = file(&blocks);
+    let contents = read(&file);
+    let table = LastBranchTable::read(&contents, &Filter::default(), &mut Cursor::new(&file)).unwrap();
+    let rows = table.rows(&contents.processes, &symbol_index(&contents), &Filter::default());
+    let counts: Vec<_> = rows.iter().map(|row| (row.from.process, row.count.count)).collect();
+    assert_eq!(counts, [(8.into(), 1), (12.into(), 1)]);
+}
+
 /// Of a compiled function only the name is known, so each end has its address.
 #[test]
 fn ends_of_branches_in_one_compiled_function_are_not_one() {
