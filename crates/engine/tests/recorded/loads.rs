@@ -18,6 +18,9 @@ const PROCESSORS: [(&str, u8, (u16, u16)); 3] =
 
 const THRESHOLD: u64 = 30;
 
+/// The processor that executes the loads, not the first one.
+const PROCESSOR: u32 = 1;
+
 /// Returns the request of load latency.
 fn latency((event, umask): (u16, u16)) -> EventRequest {
     let raw = RawEvent::new().with_event(event).with_umask(umask).with_selector(Selector::LoadLatency as u8);
@@ -30,7 +33,7 @@ fn load(address: u64, source: u64, latency: u64) -> RecordedLoad {
 }
 
 fn set_loads(machine: &SimMachine, loads: &[RecordedLoad]) {
-    machine.processor(0).model().set_loads(loads.to_vec());
+    machine.processor(PROCESSOR).model().set_loads(loads.to_vec());
 }
 
 fn access(record: &Record) -> AccessRecord {
@@ -48,13 +51,13 @@ fn each_sample_of_load_latency_is_followed_by_its_load_and_no_other_sample_is() 
         load(0x8000_0000_0000_0000, 0xFFFF, 30),
     ];
     for (name, format, event) in PROCESSORS {
-        let machine = machine(name, format, 1);
+        let machine = machine(name, format, PROCESSOR + 1);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         set_loads(&machine, &[&[load(0x1111, 1, THRESHOLD - 1)], &loads[..]].concat());
-        let session = started(client, &mut engine, &header(0), &[latency(event), precise(INSTRUCTIONS, 3 * INTERVAL)]);
+        let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, 3 * INTERVAL), latency(event)]);
         for step in 0..12 {
-            run(&machine, &engine, 0, 0x40_0000 + step * 16, TO_RECORD);
+            run(&machine, &engine, PROCESSOR, 0x40_0000 + step * 16, TO_RECORD);
         }
         let records = fetched(client, &mut engine, session);
         let mut of_loads = Vec::new();
@@ -62,7 +65,7 @@ fn each_sample_of_load_latency_is_followed_by_its_load_and_no_other_sample_is() 
         let mut records = records.iter().peekable();
         while let Some(record) = records.next() {
             let sample = precise_sample(record);
-            if sample.event == 1 {
+            if sample.event == 0 {
                 others += 1;
                 assert!(!matches!(records.peek(), Some(Record::Access(_))), "{name}: instructions have no load");
                 continue;
@@ -96,7 +99,7 @@ proptest! {
         batch in 1_u32..5,
     ) {
         let (name, format, event) = PROCESSORS[2];
-        let machine = machine(name, format, 1);
+        let machine = machine(name, format, PROCESSOR + 1);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         // The address of each load tells which one it is.
@@ -106,12 +109,12 @@ proptest! {
         let session = started(client, &mut engine, &header, &[latency(event)]);
         let mut records = Vec::new();
         for step in 0..steps {
-            run(&machine, &engine, 0, 0x40_0000 + step, TO_RECORD);
+            run(&machine, &engine, PROCESSOR, 0x40_0000 + step, TO_RECORD);
             if step % fetches == 0 {
                 records.extend(fetched(client, &mut engine, session));
             }
         }
-        let [count] = stopped(client, &mut engine, session, None)[..] else { panic!() };
+        let [_, count] = stopped(client, &mut engine, session, None)[..] else { panic!() };
         records.extend(fetched(client, &mut engine, session));
         let (mut before, mut samples, mut accesses) = (None, 0, 0);
         for record in records {
