@@ -16,7 +16,7 @@ pub fn try_vec<T>(length: usize, mut make: impl FnMut(usize) -> T) -> Option<Vec
 
 /// Returns an empty vector with exactly this capacity, or `None` if memory is low.
 ///
-/// Inlined, because it only compares what [`reserved`] returns.
+/// Inlined, because it only compares what `reserved` returns.
 #[inline]
 #[must_use]
 pub fn try_reserved<T>(capacity: usize) -> Option<Vec<T>> {
