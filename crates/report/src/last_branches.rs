@@ -63,11 +63,6 @@ impl BranchGate {
         self.open.insert(sample.processor, open);
     }
 
-    /// Forgets the sample of a processor: the branches that follow belong to one that is not selected.
-    pub fn close(&mut self, processor: u32) {
-        self.open.remove(&processor);
-    }
-
     /// Returns the process of a branch, unless it is cut or its sample was not noted.
     pub fn admit(&mut self, branch: &BranchRecord, processes: &Processes) -> Option<ProcessKey> {
         let Self { open, stats } = self;
@@ -148,8 +143,6 @@ pub(crate) fn for_each_sample(
         if is_selected {
             gate.open(sample, process);
             stacks.insert(sample.processor, stack);
-        } else {
-            gate.close(sample.processor);
         }
         Ok(())
     })?;

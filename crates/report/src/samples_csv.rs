@@ -222,8 +222,17 @@ impl Lines<'_> {
         if let Some(sample) = record.sample().or(at_branch) {
             return self.write_sample(&sample, [&time, word, &processor, &source], details);
         }
-        let fields = [&time, word, &processor, &source].into_iter().chain([""; 8]).chain(details);
+        let who = if let Record::Access(access) = record { self.who(access) } else { Default::default() };
+        let who = who.iter().map(String::as_str).chain([""; 5]);
+        let fields = [&time, word, &processor, &source].into_iter().chain(who).chain(details);
         Ok(self.out.write_record(fields)?)
+    }
+
+    /// Returns the process of an access, its name, and the thread.
+    fn who(&self, access: &AccessRecord) -> [String; 3] {
+        let processes = &self.contents.processes;
+        let name = processes.name_or_unknown(processes.at(access.process, access.time));
+        [id_text(access.process), name.to_owned(), id_text(access.thread)]
     }
 
     fn write_sample(

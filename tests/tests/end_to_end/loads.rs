@@ -51,7 +51,11 @@ fn the_export_has_the_load_of_each_sample_of_load_latency() {
         let lines = fs::read_to_string(lab.wine().drive_c("loads.csv")).unwrap();
         let of = |kind: &str| lines.lines().filter(|line| line.split(',').nth(1) == Some(kind)).collect::<Vec<&str>>();
         let (loads, precise) = (of("access"), of("precise").len() + of("precise_next").len());
-        assert!(precise > LOADS.len() && loads.len() == precise, "{identity}: {precise} samples, {} loads", loads.len());
+        assert!(
+            precise > LOADS.len() && loads.len() == precise,
+            "{identity}: {precise} samples, {} loads",
+            loads.len()
+        );
         let found: BTreeSet<[&str; 3]> = loads.iter().map(|line| last_fields(line)).collect();
         let wanted: Vec<[String; 3]> = LOADS[..4].iter().map(fields).collect();
         let wanted = wanted.iter().map(|fields| fields.each_ref().map(String::as_str)).collect();
