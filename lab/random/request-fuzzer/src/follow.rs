@@ -36,6 +36,8 @@ impl Episode<'_> {
                     (None, None) => {}
                 }
             }
+            // It began nothing, and made no session yield.
+            (Some(Code::Start), _) => self.before_start.clear(),
             (Some(Code::Stop), _) if reply.header.is_some() => self.stopped(slot, accepted),
             (Some(Code::Read), Some(header)) => {
                 let counts: Vec<CountRecord> = self.records(&header);
