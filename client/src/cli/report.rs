@@ -85,9 +85,10 @@ LAST BRANCHES
   context switch does not remove those of another process. --module and --symbol
   select where a branch begins, all other options the samples.
   --blocks shows the code between two of them, which ran without another taken
-  branch: Time is its share of the cycles of all blocks, Share that of their
-  executions, Cycles the mean of an execution with its standard error SE, where
-  the processor reports cycles, and IPC the instructions of its image per cycle.
+  branch: Time is its share of the cycles of all blocks, Cycles the mean of an
+  execution with its standard error SE, where the processor reports cycles, and
+  IPC the instructions of its image per cycle; without cycles, Share is that of
+  the executions.
   It needs all kinds of branches (-b, or -j any,u). Without the image, ranges are
   as they were recorded. Pairs of branches that enclose no such code are counted.
   --branch-history shows below each row the ways on which the processor came to

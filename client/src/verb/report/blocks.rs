@@ -45,6 +45,10 @@ const FIELDS: [&str; 15] = [
 
 const HEADINGS: [&str; 10] = ["Time", "Share", "Runs", "Cycles", "SE", "IPC", "Symbol", "Block", "Module", "Line"];
 
+/// Places of the columns with the shares of the cycles and of the executions.
+const TIME: usize = 0;
+const SHARE: usize = 1;
+
 /// Headings of the columns with cells that can be shortened.
 const NAMES: [&str; 3] = ["Symbol", "Module", "Line"];
 
@@ -290,11 +294,12 @@ fn text(report: &BlockReport, width: usize) -> String {
             lines.push(("No block", format!("{} of {} pairs, {share}: {why}", grouped(count), grouped(pairs))));
         }
     }
-    let names: Vec<&str> = report.without_code.iter().map(|one| one.module.as_str()).collect();
-    if !names.is_empty() {
-        let (first, more) = names.split_at(names.len().min(MAX_MODULES));
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        lines.push(("No code", format!("{}{more}: blocks as recorded, without IPC", first.join(", "))));
+    let (first, more) = report.without_code.split_at(report.without_code.len().min(MAX_MODULES));
+    lines.extend(first.iter().map(|WithoutCode { module, reason }| ("No code", format!("{module}: {reason}"))));
+    if !first.is_empty() {
+        let more =
+            if more.is_empty() { String::new() } else { format!("{} more; ", counted(more.len() as u64, "module")) };
+        lines.push(("", format!("{more}their blocks are as recorded, without IPC")));
     }
     let mut parts = vec![properties(&lines)];
     parts.push(match &report.blocks[..] {
@@ -307,12 +312,15 @@ fn text(report: &BlockReport, width: usize) -> String {
     parts.join("\n\n")
 }
 
-/// Formats the rows, without the columns that no row has: those of cycles, code or lines.
+/// Formats the rows, without the columns that no row has: those of cycles, code or lines. Beside cycles the share of the
+/// executions is left out: 80 columns have no room for it, and the executions are there.
 fn table(rows: &[BlockRow], width: usize) -> String {
     let rows: Vec<Vec<String>> = rows.iter().map(BlockRow::cells).collect();
     let has_value =
         |row: &Vec<String>, column: usize| row.get(column).is_some_and(|cell| !cell.is_empty() && cell != "-");
-    let is_shown: Vec<bool> = (0..HEADINGS.len()).map(|column| rows.iter().any(|row| has_value(row, column))).collect();
+    let is_there = |column: usize| rows.iter().any(|row| has_value(row, column));
+    let is_shown: Vec<bool> =
+        (0..HEADINGS.len()).map(|column| is_there(column) && (column != SHARE || !is_there(TIME))).collect();
     let headings: Vec<&str> = shown(HEADINGS, &is_shown);
     let rows = rows.into_iter().map(|row| shown(row, &is_shown)).collect();
     fitted(&headings, &HEADINGS[..6], &NAMES, rows, width)
