@@ -42,9 +42,6 @@ const DISABLE: u32 = 0;
 const EXCLUDE_USER: u32 = 1;
 const EXCLUDE_KERNEL: u32 = 2;
 
-/// The bits of the counter that begin at random.
-const RANDOM: u64 = 0x7F;
-
 /// Ops that retire between the tag and the sample.
 const IN_FLIGHT: u8 = 2;
 
@@ -132,10 +129,10 @@ impl Ibs {
         self.control = self.control & !place | counter << COUNTER.1 & place;
     }
 
-    /// Begins the next period, at random.
+    /// Begins the next period, with its seven low bits at random.
     fn restart(&mut self) {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.set_counter(self.random >> 57 & RANDOM);
+        self.set_counter(self.random >> 57);
     }
 
     /// Stores the sample of an op that has retired, unless a filter drops it: then the unit counts on.
