@@ -409,11 +409,9 @@ impl<M: Platform> Planner<'_, M> {
         event: &mut PlannedEvent,
         shared: CounterSet,
     ) -> Result<Served, Refusal> {
-        if !event.is_on(core_type) {
+        // An event that has ended is not on a processor that is added.
+        if !event.is_on(core_type) || !event.runs() {
             return Ok(Served::Elsewhere);
-        }
-        if !event.runs() {
-            return Ok(Served::Time(0));
         }
         if event.is_ambiguous(self.context.hal) {
             return Err(core_type_needed(event));

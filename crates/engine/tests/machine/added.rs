@@ -1,9 +1,9 @@
 //! Sessions on all processors extend to added processors.
 
-use protocol::{CountRecord, RecordKind};
+use protocol::{CountRecord, Record, RecordKind};
 use simulation::{Call, Client, SimMachine};
 
-use super::scene::{IDENTITIES, SHORT, engine, event, on, records, run, started};
+use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, on, records, run, started};
 
 #[test]
 fn a_session_on_every_processor_goes_to_one_that_is_added_and_one_on_some_does_not() {
@@ -35,6 +35,32 @@ fn a_session_on_every_processor_goes_to_one_that_is_added_and_one_on_some_does_n
         assert_eq!(on_which(partly, &mut engine), [0, 1, 2], "{name}");
         engine.close(client.0);
         assert!(!machine.is_in_use() && machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{name}");
+    }
+}
+
+/// A sample by time on the added processor was one of the event that had ended.
+#[test]
+fn what_an_added_processor_samples_belongs_to_no_event_that_has_ended() {
+    for name in IDENTITIES {
+        let machine = SimMachine::named(name, 2).with_active(1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let events = [event(2, SHORT), event(6, SHORT), event(0, 10_000)];
+        let session = started(client, &mut engine, on(&[]), &events);
+        client.stop(&mut engine, session, Some(2));
+        machine.add_processor(&mut engine);
+        machine.pass(10_000);
+        machine.expire(&engine, 1, &NOWHERE);
+        run(&machine, &engine, 1, SHORT.into());
+        let read: Vec<CountRecord> = client.read(&mut engine, session);
+        let there = read.iter().filter(|count| count.processor == 1);
+        let counted: Vec<_> = there.map(|count| (count.index, count.samples)).collect();
+        assert_eq!(counted, [(1, 1), (2, 1)], "{name}");
+        let fetched = client.samples(&mut engine, session, None, 100).unwrap().try_samples().unwrap();
+        let mut sampled: Vec<_> =
+            fetched.iter().filter_map(Record::sample).map(|sample| (sample.processor, sample.event)).collect();
+        sampled.sort_unstable();
+        assert_eq!(sampled, [(1, 1), (1, 2)], "{name}");
     }
 }
 
