@@ -125,8 +125,8 @@ impl AccessGate {
 }
 
 /// Writes one line for each sample, loss, pause and sleep that `filter` selects, and one for each last branch and each
-/// access behind its sample. An access whose sample was lost has none. `input` is the recording from which `contents` was read. A field that a record does not have is empty,
-/// so that each column has one type.
+/// access behind its sample. An access whose sample was lost has none. `input` is the recording from which `contents`
+/// was read. A field that a record does not have is empty, so that each column has one type.
 ///
 /// # Errors
 /// If the recording cannot be read again or the output cannot be written.

@@ -312,8 +312,8 @@ fn text(report: &BlockReport, width: usize) -> String {
     parts.join("\n\n")
 }
 
-/// Formats the rows, without the columns that no row has: those of cycles, code or lines. Beside cycles the share of the
-/// executions is left out: 80 columns have no room for it, and the executions are there.
+/// Formats the rows, without the columns that no row has: those of cycles, code or lines. Beside cycles the share of
+/// the executions is left out: 80 columns have no room for it, and the executions are there.
 fn table(rows: &[BlockRow], width: usize) -> String {
     let rows: Vec<Vec<String>> = rows.iter().map(BlockRow::cells).collect();
     let has_value =
