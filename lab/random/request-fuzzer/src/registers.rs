@@ -123,6 +123,16 @@ pub struct Foreign {
     all: Vec<u32>,
 }
 
+/// Returns the later name of a register that AMD's processors from family 15h on have under two: PerfEvtSel0 to 3 and
+/// PerfCtr0 to 3 are the first of PerfEvtSel and PerfCtr of the core.
+const fn later_name(msr: u32) -> u32 {
+    match msr {
+        0xC001_0000..=0xC001_0003 => 0xC001_0200 + 2 * (msr - 0xC001_0000),
+        0xC001_0004..=0xC001_0007 => 0xC001_0201 + 2 * (msr - 0xC001_0004),
+        _ => msr,
+    }
+}
+
 impl Foreign {
     /// Writes a register: zero, or what is there with one bit changed. Returns whether it changed. If the counters of
     /// the processor [leak](crate::traits::Traits::leaks), starts none of an event that does.
@@ -139,7 +149,8 @@ impl Foreign {
         let leaking =
             || cpu.model().enabled_counters().iter().filter(|(_, event)| LEAKING.contains(&event.event)).count();
         let before = if leaks { leaking() } else { 0 };
-        let writes = !self.written.contains(&msr) && value != found && cpu.write_foreign(msr, value);
+        let is_written = self.written.iter().any(|written| later_name(*written) == later_name(msr));
+        let writes = !is_written && value != found && cpu.write_foreign(msr, value);
         if writes && leaks && leaking() > before {
             cpu.write_foreign(msr, found);
             return false;
