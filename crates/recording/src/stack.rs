@@ -115,6 +115,13 @@ impl StackId {
         self.0
     }
 
+    /// Returns the stack whose innermost caller is the node with this index in the tree; `None` if the tree cannot have
+    /// so many.
+    #[must_use]
+    pub fn of_node(index: usize) -> Option<Self> {
+        u32::try_from(index).ok()?.checked_add(FIRST_NODE).map(Self)
+    }
+
     /// Returns the index of the node in the tree; `None` if the stack has no callers.
     #[must_use]
     pub fn node(self) -> Option<usize> {

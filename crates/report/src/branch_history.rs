@@ -37,7 +37,8 @@ impl Histories {
             let node = StackNode { parent, address };
             *numbers.entry(node).or_insert_with(|| {
                 nodes.push(node);
-                id_of(nodes.len() - 1)
+                // More nodes than a tree can have do not fit into memory.
+                StackId::of_node(nodes.len() - 1).unwrap_or_default()
             })
         });
         if branches.is_empty() { StackId::NOT_RECORDED } else { stack }
@@ -45,19 +46,9 @@ impl Histories {
 
     fn tree(self) -> StackTree {
         let mut tree = StackTree::default();
-        tree.add(&StackNodes { first: id_of(0), nodes: self.nodes });
+        tree.add(&StackNodes { first: StackId::of_node(0).unwrap_or_default(), nodes: self.nodes });
         tree
     }
-}
-
-/// Returns the stack whose innermost caller is the node with this index.
-fn id_of(index: usize) -> StackId {
-    // The numbers of nodes follow on those of stacks without one.
-    let mut stacks = (0..=u32::MAX).filter_map(StackId::from_number);
-    let first = stacks.find(|stack| stack.node() == Some(0)).unwrap_or_default();
-    let number = u32::try_from(index).ok().and_then(|index| first.number().checked_add(index));
-    // More nodes than this do not fit into memory.
-    number.and_then(StackId::from_number).unwrap_or_default()
 }
 
 /// Leaves out what repeats the branches directly before it, as the executions of a loop do: of those the newest stays.
