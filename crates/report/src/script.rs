@@ -124,7 +124,7 @@ fn write(
             waiting.drain(..).try_for_each(|one| one.write(out))?;
         }
         let is_of_counter = matches!(record, Record::Sample(_));
-        if is_of_counter {
+        if is_of_counter && has_branches {
             gate.open(sample, contents.processes.at(sample.process, sample.time));
         }
         let location = SampleLocation { stack, ..contents.processes.location(&sample) };
