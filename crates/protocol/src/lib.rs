@@ -33,15 +33,16 @@ pub use layout::{
 };
 pub use read_by::ReadBy;
 pub use record::{
-    AccessKind, AccessRecord, AnySample, BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostKind,
-    LostRecord, Mode, OffCpuKind, OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample,
-    Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind, StopRecord, Zero, is_kernel_address,
+    AccessEncoding, AccessKind, AccessOperation, AccessRecord, AnySample, BranchKind, BranchRecord, BranchType,
+    CounterKind, CounterSample, LostKind, LostRecord, Mode, OffCpuKind, OffCpuRecord, OffCpuState, PauseKind,
+    PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind,
+    StopRecord, Zero, is_kernel_address,
 };
 pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 20;
+pub const PROTOCOL_VERSION: u32 = 21;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

@@ -19,9 +19,9 @@
 mod layout;
 
 pub use layout::{
-    AccessKind, AccessRecord, BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostKind, LostRecord,
-    Mode, OffCpuKind, OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction,
-    StopKind, StopRecord, Zero,
+    AccessEncoding, AccessKind, AccessOperation, AccessRecord, BranchKind, BranchRecord, BranchType, CounterKind,
+    CounterSample, LostKind, LostRecord, Mode, OffCpuKind, OffCpuRecord, OffCpuState, PauseKind, PauseRecord,
+    PreciseKind, PreciseSample, Prediction, StopKind, StopRecord, Zero,
 };
 
 use thiserror::Error;

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use protocol::{
-    ALL_EVENTS, AccessKind, AccessRecord, BranchKind, BranchRecord, BranchType, CounterKind, CounterSample, LostRecord,
-    Mode, OffCpuKind, OffCpuRecord, OffCpuState, PauseKind, PauseRecord, PreciseKind, PreciseSample, Prediction,
-    Record, RecordError, RecordKind, SampleRecord, StopKind, StopRecord, is_kernel_address,
+    ALL_EVENTS, AccessEncoding, AccessKind, AccessOperation, AccessRecord, BranchKind, BranchRecord, BranchType,
+    CounterKind, CounterSample, LostRecord, Mode, OffCpuKind, OffCpuRecord, OffCpuState, PauseKind, PauseRecord,
+    PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind, StopRecord,
+    is_kernel_address,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -101,7 +102,10 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
             latency: interval,
             kind: AccessKind::Access,
             number: 2,
-            source: last,
+            source: 0x5152_5354,
+            instruction_latency: 0x5556,
+            encoding: AccessEncoding::IbsZen4,
+            operation: AccessOperation::Store,
         }),
         RecordKind::OffCpu => Record::OffCpu(OffCpuRecord {
             time,
@@ -146,7 +150,12 @@ fn every_kind_has_the_bytes_that_it_had_before_kinds_had_types() {
         bytes.extend(number.to_le_bytes());
         bytes.extend((kind as u16).to_le_bytes());
         bytes.extend(if is_sample { 2_u16 } else { 0 }.to_le_bytes());
-        bytes.extend(if is_sample { words[2] } else { 0 }.to_le_bytes());
+        let last = match kind {
+            RecordKind::Access => 0x020A_5556_5152_5354, // operation, encoding, latency, source
+            _ if is_sample => words[2],
+            _ => 0,
+        };
+        bytes.extend(last.to_le_bytes());
         assert_eq!(SampleRecord::from(of_kind(kind, words, numbers)).as_bytes(), bytes, "{kind:?}");
     }
 }
@@ -166,7 +175,7 @@ fn a_byte_that_a_kind_does_not_allow_is_an_error() {
         let record = SampleRecord::from(of_kind(kind, [1, 2, 3], [4, 5, 6, 8, 10]));
         let is_free = |offset: usize| match kind {
             RecordKind::Sample | RecordKind::Precise | RecordKind::PreciseNext => !(38..40).contains(&offset),
-            RecordKind::Access => true,
+            RecordKind::Access => offset < 46,  // the encoding and the operation
             RecordKind::OffCpu => offset != 38, // the state
             RecordKind::Branch | RecordKind::LastBranch => !(34..36).contains(&offset) && !(38..40).contains(&offset),
             kind if kind == RecordKind::Lost || PAUSES.contains(&kind) => offset < 16 || (24..32).contains(&offset),

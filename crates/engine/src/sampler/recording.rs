@@ -1,11 +1,12 @@
 //! Delivery of what the processor itself records, precise records and branches, to the subscribers.
 
 use debug_store::pebs::RecordedLoad;
+use pmu::interface::emon::Microarchitecture;
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::{
-    AccessKind, AccessRecord, BranchKind, BranchRecord, BranchType, Mode, PreciseKind, PreciseSample, Prediction,
-    UNKNOWN,
+    AccessEncoding, AccessKind, AccessOperation, AccessRecord, BranchKind, BranchRecord, BranchType, Mode, PreciseKind,
+    PreciseSample, Prediction, UNKNOWN,
 };
 
 use super::ds_buffers::{DsBuffers, FetchedRecord};
@@ -306,7 +307,9 @@ impl DrainContext<'_> {
             };
             self.per_cpu.deliver(subscriptions.subscribers(), counter, &sample.into());
             if let Some(load) = record.record.load.filter(|_| record.latency.has(counter)) {
-                self.watermark_hit |= self.per_cpu.push_to(subscriptions.subscribers(), &access(&sample, load).into());
+                let encoding = encoding_of(self.hal.microarchitecture(current.index()));
+                let access = access(&sample, load, encoding);
+                self.watermark_hit |= self.per_cpu.push_to(subscriptions.subscribers(), &access.into());
             }
         }
     }
@@ -335,12 +338,37 @@ impl DrainContext<'_> {
 }
 
 /// Returns the record behind a sample of load latency.
-const fn access(sample: &PreciseSample, load: RecordedLoad) -> AccessRecord {
+const fn access(sample: &PreciseSample, load: RecordedLoad, encoding: AccessEncoding) -> AccessRecord {
     let PreciseSample { time, process, thread, processor, event, number, .. } = *sample;
     let RecordedLoad { address, source, latency } = load;
-    let (latency, number) = ((latency & 0xFFFF_FFFF) as u32, (number & 0xFFFF) as u16);
-    let kind = AccessKind::Access;
-    AccessRecord { time, address, process, thread, processor, event, latency, kind, number, source }
+    AccessRecord {
+        time,
+        address,
+        process,
+        thread,
+        processor,
+        event,
+        latency: (latency & 0xFFFF_FFFF) as u32,
+        kind: AccessKind::Access,
+        number: (number & 0xFFFF) as u16,
+        source: (source & 0xFFFF_FFFF) as u32,
+        instruction_latency: 0,
+        encoding,
+        operation: AccessOperation::Load,
+    }
+}
+
+/// Returns how a microarchitecture encodes where the data of a load came from.
+const fn encoding_of(microarchitecture: Microarchitecture) -> AccessEncoding {
+    use Microarchitecture as M;
+    match microarchitecture {
+        M::Nehalem | M::Westmere => AccessEncoding::Nehalem,
+        M::SandyBridge | M::IvyBridge | M::Haswell | M::Broadwell => AccessEncoding::SandyBridge,
+        M::LionCove | M::CougarCove | M::CoyoteCove => AccessEncoding::LionCove,
+        M::Gracemont => AccessEncoding::Gracemont,
+        M::Crestmont | M::Skymont | M::Darkmont | M::ArcticWolf => AccessEncoding::Crestmont,
+        _ => AccessEncoding::Skylake,
+    }
 }
 
 /// Returns the mode of an instruction by the half of the address space in which it is.

@@ -4,7 +4,9 @@ use model::RecordedLoad;
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
 use proptest::prelude::*;
-use protocol::{AccessKind, AccessRecord, Event, EventRequest, RING, Record, StartHeader};
+use protocol::{
+    AccessEncoding, AccessKind, AccessOperation, AccessRecord, Event, EventRequest, RING, Record, StartHeader,
+};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -12,9 +14,12 @@ use super::scene::{
     started, stopped,
 };
 
-/// A processor of each format whose records have loads, and its event of load latency.
-const PROCESSORS: [(&str, u8, (u16, u16)); 3] =
-    [("nehalem-920", 1, (0x0B, 0x10)), ("haswell-4710mq", 2, (0xCD, 0x01)), ("skylake-6600k", 3, (0xCD, 0x01))];
+/// A processor of each format whose records have loads, its event of load latency, and the encoding of its sources.
+const PROCESSORS: [(&str, u8, (u16, u16), AccessEncoding); 3] = [
+    ("nehalem-920", 1, (0x0B, 0x10), AccessEncoding::Nehalem),
+    ("haswell-4710mq", 2, (0xCD, 0x01), AccessEncoding::SandyBridge),
+    ("skylake-6600k", 3, (0xCD, 0x01), AccessEncoding::Skylake),
+];
 
 const THRESHOLD: u64 = 30;
 
@@ -50,7 +55,7 @@ fn each_sample_of_load_latency_is_followed_by_its_load_and_no_other_sample_is() 
         load(0, 0xA, 0x1_2345),
         load(0x8000_0000_0000_0000, 0xFFFF, 30),
     ];
-    for (name, format, event) in PROCESSORS {
+    for (name, format, event, encoding) in PROCESSORS {
         let machine = machine(name, format, PROCESSOR + 1);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -78,7 +83,9 @@ fn each_sample_of_load_latency_is_followed_by_its_load_and_no_other_sample_is() 
                 "{name}"
             );
             assert_eq!((u64::from(access.number), access.kind), (sample.number & 0xFFFF, AccessKind::Access));
-            of_loads.push(load(access.address, access.source, access.latency.into()));
+            let how = (access.encoding, access.operation, access.instruction_latency);
+            assert_eq!(how, (encoding, AccessOperation::Load, 0), "{name}");
+            of_loads.push(load(access.address, access.source.into(), access.latency.into()));
         }
         let expected: Vec<_> = loads.into_iter().cycle().take(of_loads.len()).collect();
         assert_eq!(of_loads, expected, "{name}: without those below the threshold");
@@ -98,7 +105,7 @@ proptest! {
         fetches in 1_u64..100,
         batch in 1_u32..5,
     ) {
-        let (name, format, event) = PROCESSORS[2];
+        let (name, format, event, _) = PROCESSORS[2];
         let machine = machine(name, format, PROCESSOR + 1);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);

@@ -64,6 +64,47 @@ numbers! {
         Other = 7,
     }
 
+    /// How a processor encodes where data came from (SDM Vol. 3B, "Data Source Encoding for Load Latency Record"; Linux,
+    /// arch/x86/events/intel/ds.c; PPR, IBS_OP_DATA2 and IBS_OP_DATA3). The cores of one machine can differ.
+    AccessEncoding: u8 {
+        /// Intel's loads, Nehalem and Westmere.
+        Nehalem = 0,
+        /// Intel's loads, Sandy Bridge to Broadwell.
+        SandyBridge = 1,
+        /// Intel's loads of P cores, Skylake to Redwood Cove, and stores from Golden Cove on.
+        Skylake = 2,
+        /// Intel's loads and stores of E cores, Gracemont.
+        Gracemont = 3,
+        /// Intel's loads and stores of E cores, from Crestmont on.
+        Crestmont = 4,
+        /// Intel's loads and stores of P cores, from Lion Cove on.
+        LionCove = 5,
+        /// Intel's stores, Sandy Bridge to Tiger Lake.
+        Store = 6,
+        /// IBS before family 19H. The source has bits 21:0 of IBS_OP_DATA3; from bit 22 on bits 7:6 and 2:0 of
+        /// IBS_OP_DATA2 in five bits, then its bits 4, 5, 8 and 9; and bit 31 says that IBS_OP_DATA2 means something.
+        Ibs = 7,
+        /// IBS of family 19H, models 0 to FH: the state of a hit is invalid, and sometimes all of IBS_OP_DATA2 (erratum
+        /// 1293).
+        IbsZen3 = 8,
+        /// IBS of family 19H, models 20H to 5FH: the state of a hit is invalid.
+        IbsZen3Client = 9,
+        /// IBS from Zen 4 on.
+        IbsZen4 = 10,
+    }
+
+    /// What an instruction did to memory.
+    AccessOperation: u8 {
+        /// It accessed none.
+        None = 0,
+        /// It loaded.
+        Load = 1,
+        /// It stored.
+        Store = 2,
+        /// It loaded and stored.
+        LoadStore = 3,
+    }
+
     /// Kind of a [`CounterSample`].
     CounterKind: u16 {
         /// The only one.
@@ -245,8 +286,8 @@ layout! {
         to: u64,
     }
 
-    /// What the load of a precise sample did. It has the time, the process, the thread, the processor and the event of
-    /// the sample.
+    /// What the instruction of a precise sample did to memory. It has the time, the process, the thread, the processor
+    /// and the event of the sample.
     AccessRecord {
         /// Time at which the record was fetched, in units of the clock.
         time: u64,
@@ -260,15 +301,21 @@ layout! {
         processor: u32,
         /// Index of the event in the request that started the session.
         event: u32,
-        /// Core clock cycles from the dispatch of the load until it had its data.
+        /// Core clock cycles from the dispatch of the access until it had its data; 0 if the processor does not say.
         latency: u32,
         /// Kind.
         kind: AccessKind,
         /// Low bits of the number of the sample: the access belongs to no other one, even if its sample was lost.
         number: u16,
-        /// Where the data came from, as the processor encodes it (SDM Vol. 3B, "Load Latency Performance Monitoring
-        /// Facility", Table "Data Source Encoding for Load Latency Record"): its meaning depends on the generation.
-        source: u64,
+        /// Where the data came from, as the processor encodes it.
+        source: u32,
+        /// Core clock cycles from the dispatch of the instruction until it retired; 65,535 also for more, 0 if the
+        /// processor does not say.
+        instruction_latency: u16,
+        /// How `source` is encoded.
+        encoding: AccessEncoding,
+        /// What the instruction did.
+        operation: AccessOperation,
     }
 
     /// Samples were lost before this record.

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use protocol::{AccessKind, AccessRecord, PreciseKind, PreciseSample, SampleRecord};
+use protocol::{AccessEncoding, AccessKind, AccessOperation, AccessRecord, PreciseKind, PreciseSample, SampleRecord};
 use report::{Filter, NamePattern, Slice, samples_csv};
 
 use super::last_branches::recorded;
@@ -25,6 +25,9 @@ fn load(number: u64, process: u32, ip: u64) -> (PreciseSample, AccessRecord) {
         kind,
         number: low,
         source: 1,
+        instruction_latency: 0,
+        encoding: AccessEncoding::Skylake,
+        operation: AccessOperation::Load,
     };
     (sample, access)
 }
