@@ -250,7 +250,10 @@ fn end_to_end_tests(workspace: &Workspace, scope: Scope) -> Result<()> {
     half.args(["--test", "end_to_end"]).args(one_at_a_time).args(&modules);
     rest.args(one_at_a_time).args(modules.iter().flat_map(|module| ["--skip", module]));
     thread::scope(|threads| {
-        let half = threads.spawn(|| demo::on_bench_in(workspace, &workspace.prefix("second"), &mut half, run::quiet));
+        let half = threads.spawn(|| {
+            let log = workspace.log("end-to-end-second");
+            demo::on_bench_in(workspace, &workspace.prefix("second"), &mut half, |half| run::quiet_in(&log, half))
+        });
         let rest = demo::on_bench(workspace, &mut rest);
         half.join().unwrap_or_else(|_| bail!("the thread of the second prefix panicked")).and(rest)
     })

@@ -27,10 +27,7 @@ pub fn verbose(command: &mut Command) -> Result<()> {
 /// Runs a command with long output: shows `what` and the elapsed time, and writes the output to `log`. If the command
 /// fails, shows the end of the output. Stops the command after `limit`.
 pub fn logged(what: &str, command: &mut Command, log: &Path, limit: Duration) -> Result<()> {
-    if let Some(folder) = log.parent() {
-        files::make_folder(folder)?;
-    }
-    let output = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let output = create(log)?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
 
     let result = timed(what, command, limit);
@@ -84,6 +81,27 @@ pub fn quiet(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Like [`quiet`], with the output in `log`: it ends with the command, even if that leaves programs behind. A pipe ends
+/// with the last program that has it.
+pub fn quiet_in(log: &Path, command: &mut Command) -> Result<()> {
+    println!("$ {}", line(command));
+    let output = create(log)?;
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    let status = command.status().with_context(|| cannot_start(command))?;
+    if !status.success() {
+        eprintln!("{}", String::from_utf8_lossy(&fs::read(log).unwrap_or_default()));
+    }
+    ensure!(status.success(), "`{}` failed ({status})", line(command));
+    Ok(())
+}
+
+fn create(log: &Path) -> Result<File> {
+    if let Some(folder) = log.parent() {
+        files::make_folder(folder)?;
+    }
+    File::create(log).with_context(|| format!("cannot write {}", log.display()))
+}
+
 /// Formats a duration: `1.2 s`, `1 min 1 s`.
 pub fn duration(time: Duration) -> String {
     match time.as_secs() {
@@ -134,6 +152,20 @@ mod tests {
         assert_eq!(duration(Duration::from_millis(1250)), "1.2 s");
         assert_eq!(duration(Duration::from_secs(59)), "59.0 s");
         assert_eq!(duration(Duration::from_secs(61)), "1 min 1 s");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_program_that_a_command_leaves_behind_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, fifo) = (folder.path().join("logs").join("log"), folder.path().join("fifo"));
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        // The program that is left behind ends when somebody opens the pipe, which is after the command.
+        let script = r#"echo first; (read line <"$0"; echo last) & exit 3"#;
+        let result = quiet_in(&log, Command::new("sh").arg("-c").arg(script).arg(&fifo));
+        assert!(result.unwrap_err().to_string().contains("exit status: 3"));
+        assert_eq!(fs::read_to_string(&log).unwrap(), "first\n");
+        fs::write(&fifo, "\n").unwrap();
     }
 
     #[test]
