@@ -30,6 +30,8 @@
 //! | `branch_history` | last branches as call stacks |
 //! | `branch_profile`, `branch_code` | what they say of the code of a module; its branch instructions |
 //! | `block_counts` | executions and cycles of blocks of code |
+//! | `data_source`, `accesses` | where the data of an access came from; the accesses of precise samples |
+//! | `access_table`, `cache_lines` | accesses by columns; cache lines that several threads access |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `wait_reason` | why a thread did not run |
@@ -39,6 +41,8 @@
 
 #![forbid(unsafe_code)]
 
+mod access_table;
+mod accesses;
 mod annotation;
 mod block_counts;
 mod branch_code;
@@ -46,11 +50,13 @@ mod branch_history;
 mod branch_profile;
 mod branch_table;
 mod branches;
+mod cache_lines;
 mod call_rows;
 mod call_stacks;
 mod call_tree;
 mod change;
 mod code_flow;
+mod data_source;
 mod demangle;
 mod dwarf;
 mod escape;
@@ -101,14 +107,18 @@ mod timeline;
 mod unwind_functions;
 mod wait_reason;
 
+pub use access_table::{AccessColumn, AccessRow, AccessTable};
+pub use accesses::{Access, AccessStats, Accesses, DataAddress};
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use block_counts::{BlockCount, InstructionCount};
 pub use branch_profile::{BranchProfile, BranchProfiles, CodeAgreement, branch_profiles, have_ranges};
 pub use branch_table::{LastBranch, LastBranchCount, LastBranchTable};
 pub use branches::{Branch, BranchCount, BranchCounts};
+pub use cache_lines::{CacheLine, CacheLines, LineAccess, LineLoads, LineSize, Sharing};
 pub use call_stacks::{CallStacks, Caller, Frame, Function, StackNote};
 pub use call_tree::{CallNode, CallOrder, CallTree};
 pub use change::{Change, Confidence, Estimate};
+pub use data_source::{Blocked, DataSource, MemoryLevel, ModifiedCopy, Snoop, Translation, reports_modified};
 pub use filter::Filter;
 pub use firefox::{Thinned, firefox};
 pub use folded::{WAITS, flamegraph, folded, folded_for_graph, folded_with_numbers, wall_clock_for_graph};

@@ -46,6 +46,14 @@ pub(crate) fn effective_samples(sum: f64, squares: f64) -> f64 {
     if squares > 0.0 { sum * sum / squares } else { 0.0 }
 }
 
+/// Returns the standard error of the share that a part has of a sum over independent samples, from the squares of the
+/// part and of all (the linearized variance of a ratio; W. G. Cochran, "Sampling Techniques", 1977, section 6.3).
+pub(crate) fn ratio_error(share: f64, part_squares: f64, all_squares: f64, sum: f64) -> f64 {
+    let (inside, outside) =
+        ((1.0 - share).powi(2) * part_squares, share.powi(2) * (all_squares - part_squares).max(0.0));
+    if sum > 0.0 { (inside + outside).sqrt() / sum } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -69,6 +77,18 @@ mod tests {
     fn no_samples_give_the_full_interval() {
         assert_eq!(Interval::wilson(0.0, 0.0), Interval { low: 0.0, high: 1.0 });
         assert_eq!(effective_samples(0.0, 0.0).to_bits(), 0.0_f64.to_bits());
+    }
+
+    /// With equal weights it is the standard error of a binomial share.
+    #[test]
+    fn equal_samples_have_the_error_of_a_binomial_share() {
+        for (part, all) in [(1.0, 2.0), (10.0, 100.0), (999.0, 1000.0_f64)] {
+            let share: f64 = part / all;
+            let wanted = (share * (1.0 - share) / all).sqrt();
+            let found = ratio_error(share, part * 49.0, all * 49.0, all * 7.0);
+            assert!((found / wanted - 1.0).abs() < 1e-9, "{found} {wanted}");
+        }
+        assert_eq!(ratio_error(0.0, 0.0, 0.0, 0.0).to_bits(), 0.0_f64.to_bits());
     }
 
     /// The probability that the interval of a random sample contains the true share is about 95 %.

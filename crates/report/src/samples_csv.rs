@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use protocol::{
-    AccessRecord, AnySample, BranchRecord, BranchType, Mode, PauseKind, PreciseKind, PreciseSample, Prediction, Record,
-    StopKind, UNKNOWN,
+    AccessRecord, AnySample, BranchRecord, BranchType, Mode, PauseKind, PreciseKind, Prediction, Record, StopKind,
+    UNKNOWN,
 };
-use rustc_hash::FxHashMap;
 
+use crate::accesses::AccessGate;
 use crate::filter::Filter;
 use crate::input::Input;
 use crate::last_branches::BranchGate;
@@ -104,26 +104,6 @@ impl Details {
     }
 }
 
-/// The last selected precise sample of each processor whose access can follow.
-#[derive(Default)]
-struct AccessGate(FxHashMap<u32, PreciseSample>);
-
-impl AccessGate {
-    fn open(&mut self, sample: &PreciseSample) {
-        self.0.insert(sample.processor, *sample);
-    }
-
-    /// Returns whether an access is that of the last selected sample of its processor, and ends the wait for it.
-    fn admit(&mut self, access: &AccessRecord) -> bool {
-        let is_of = |sample: &PreciseSample| {
-            let of_access = (access.time, access.process, access.thread, access.event, u64::from(access.number));
-            of_access == (sample.time, sample.process, sample.thread, sample.event, sample.number & 0xFFFF)
-        };
-        let Self(samples) = self;
-        samples.get(&access.processor).is_some_and(is_of) && samples.remove(&access.processor).is_some()
-    }
-}
-
 /// Writes one line for each sample, loss, pause and sleep that `filter` selects, and one for each last branch and each
 /// access behind its sample. An access whose sample was lost has none. `input` is the recording from which `contents`
 /// was read. A field that a record does not have is empty, so that each column has one type.
@@ -142,7 +122,7 @@ pub fn samples_csv(
     let (mut gate, mut accesses) = (BranchGate::default(), AccessGate::default());
     for_each_in_order(contents, symbol_index, filter, input, |record, _| match (record, record.sample()) {
         (Record::LastBranch(branch), _) if gate.admit(branch, &contents.processes).is_none() => Ok(()),
-        (Record::Access(access), _) if !accesses.admit(access) => Ok(()),
+        (Record::Access(access), _) if accesses.admit(access).is_none() => Ok(()),
         (Record::Precise(sample), _) => {
             accesses.open(sample);
             lines.write(record)

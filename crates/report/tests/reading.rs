@@ -2,18 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
+#[path = "reading/access_table.rs"]
+mod access_table;
 #[path = "reading/accesses.rs"]
 mod accesses;
 #[path = "reading/branch_profile.rs"]
 mod branch_profile;
 #[path = "reading/branches.rs"]
 mod branches;
+#[path = "reading/cache_lines.rs"]
+mod cache_lines;
 #[path = "reading/calls.rs"]
 mod calls;
 #[path = "reading/changes.rs"]
 mod changes;
 #[path = "reading/damage.rs"]
 mod damage;
+#[path = "reading/data_source.rs"]
+mod data_source;
 #[path = "reading/exports.rs"]
 mod exports;
 #[path = "reading/formats.rs"]
