@@ -1,0 +1,173 @@
+//! The operand of an instruction in memory.
+
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory,
+};
+
+/// Maximum number of bytes of a function in which a register is followed.
+const MAX_CODE: usize = 0x1_0000;
+
+/// What an instruction does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It reads it.
+    Load,
+    /// It writes it.
+    Store,
+}
+
+/// The code of a function.
+#[derive(Clone, Copy, Debug)]
+pub struct Code<'a> {
+    /// Address of the first byte relative to the image.
+    pub address: u32,
+    /// The bytes from there on. A register is followed only within them.
+    pub bytes: &'a [u8],
+    /// Whether it is 64-bit code.
+    pub is_64_bit: bool,
+}
+
+/// An operand in memory: base, index and displacement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryOperand {
+    segment: Register,
+    pub base: Register,
+    pub index: Register,
+    pub scale: u32,
+    /// From the base; if the operand is relative to the instruction, the address relative to the image.
+    pub displacement: i64,
+    /// Number of bytes.
+    pub size: u32,
+    /// Address of the next instruction, if the operand is relative to it.
+    next: Option<i64>,
+}
+
+impl MemoryOperand {
+    /// Returns the operand that an instruction reads or writes. An instruction that copies has one of each.
+    pub fn of(instruction: &Instruction, operation: Operation) -> Option<Self> {
+        let mut factory = InstructionInfoFactory::new();
+        let used = factory.info(instruction).used_memory().to_vec();
+        let matches = |memory: &&UsedMemory| {
+            let (reads, writes) = match memory.access() {
+                OpAccess::Read | OpAccess::CondRead => (true, false),
+                OpAccess::Write | OpAccess::CondWrite => (false, true),
+                OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
+                _ => (false, false),
+            };
+            if operation == Operation::Load { reads } else { writes }
+        };
+        let memory = used.iter().find(matches)?;
+        let is_relative = instruction.is_ip_rel_memory_operand() && memory.base() == Register::None;
+        Some(Self {
+            segment: memory.segment(),
+            base: memory.base(),
+            index: memory.index(),
+            scale: memory.scale(),
+            displacement: memory.displacement().cast_signed(),
+            size: u32::try_from(memory.memory_size().size()).unwrap_or(0),
+            next: is_relative.then(|| instruction.next_ip().cast_signed()),
+        })
+    }
+
+    /// Returns the address relative to the image, if the instruction has it.
+    pub fn image_address(&self) -> Option<u32> {
+        self.next.and_then(|_| u32::try_from(self.displacement).ok())
+    }
+
+    pub fn has_index(&self) -> bool {
+        self.index != Register::None
+    }
+
+    /// Returns whether the operand is in a segment whose base is not 0: data of the thread or processor.
+    pub fn is_of_thread(&self) -> bool {
+        matches!(self.segment, Register::FS | Register::GS)
+    }
+}
+
+impl std::fmt::Display for MemoryOperand {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = |register: Register| format!("{register:?}").to_lowercase();
+        let mut terms = Vec::new();
+        if self.next.is_some() {
+            terms.push("rip".to_owned());
+        }
+        if self.base != Register::None {
+            terms.push(name(self.base));
+        }
+        match (self.index, self.scale) {
+            (Register::None, _) => {}
+            (index, 0 | 1) => terms.push(name(index)),
+            (index, scale) => terms.push(format!("{}*{scale}", name(index))),
+        }
+        let displacement = self.displacement.wrapping_sub(self.next.unwrap_or(0));
+        let text = terms.join("+");
+        let size = displacement.unsigned_abs();
+        let text = match (text.is_empty(), displacement) {
+            (true, _) => format!("{displacement:#x}"),
+            (false, 0) => text,
+            (false, ..0) => format!("{text}-{size:#x}"),
+            (false, _) => format!("{text}+{size:#x}"),
+        };
+        let segment = if self.is_of_thread() { format!("{}:", name(self.segment)) } else { String::new() };
+        write!(formatter, "{segment}[{text}]")
+    }
+}
+
+impl Code<'_> {
+    fn decoder(&self) -> Decoder<'_> {
+        let bytes = self.bytes.get(..MAX_CODE).unwrap_or(self.bytes);
+        let bitness = if self.is_64_bit { 64 } else { 32 };
+        Decoder::with_ip(bitness, bytes, self.address.into(), DecoderOptions::NONE)
+    }
+
+    /// Returns the instruction at `address`.
+    pub(crate) fn instruction_at(&self, address: u32) -> Option<Instruction> {
+        let bitness = if self.is_64_bit { 64 } else { 32 };
+        let bytes = self.bytes.get(address.checked_sub(self.address)? as usize..)?;
+        let mut decoder = Decoder::with_ip(bitness, bytes, address.into(), DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        (!instruction.is_invalid()).then_some(instruction)
+    }
+
+    /// Returns the instructions that are executed before that at `address` on every way to it, without a gap, the last
+    /// first. There are none if the function has jumps to places that its code does not say.
+    pub(crate) fn before(&self, address: u32) -> Vec<Instruction> {
+        let mut before = Vec::new();
+        let mut targets = Vec::new();
+        for instruction in &mut self.decoder() {
+            // What follows could be the middle of another instruction.
+            if instruction.is_invalid() && instruction.ip() < address.into() {
+                return Vec::new();
+            }
+            match instruction.flow_control() {
+                FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => {
+                    targets.push(instruction.near_branch_target());
+                }
+                // A jump through the image's table of imports leaves the function.
+                FlowControl::IndirectBranch if !instruction.is_ip_rel_memory_operand() => return Vec::new(),
+                _ => {}
+            }
+            if instruction.ip() < address.into() {
+                before.push(instruction);
+            }
+        }
+        if before.last().is_none_or(|last| last.next_ip() != u64::from(address)) {
+            return Vec::new();
+        }
+        // The first that follows another on every way: none jumps to it, and the one before does not jump away.
+        let first = before.iter().rposition(|instruction| {
+            let falls_through = !matches!(
+                instruction.flow_control(),
+                FlowControl::UnconditionalBranch
+                    | FlowControl::IndirectBranch
+                    | FlowControl::Return
+                    | FlowControl::Exception
+                    | FlowControl::Interrupt
+            );
+            !falls_through || targets.contains(&instruction.next_ip())
+        });
+        before.drain(..first.map_or(0, |first| first + 1));
+        before.reverse();
+        before
+    }
+}

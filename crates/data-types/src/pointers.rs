@@ -1,0 +1,243 @@
+//! From an operand in memory to the variable that it is in, or that its base register points from.
+
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+
+use crate::module::Module;
+use crate::operand::{Code, MemoryOperand, Operation};
+use crate::pdb_types::DataTypes;
+use crate::place::{End, Path, Place, Search};
+use crate::registers::register;
+use crate::symbol_records::Location;
+use crate::type_table::TypeTable;
+
+/// Maximum number of instructions from which one follows the other.
+const MAX_STEPS: usize = 8;
+
+/// Registers that a called function can change, by the calling convention of 64-bit Windows.
+const VOLATILE: [Register; 7] =
+    [Register::RAX, Register::RCX, Register::RDX, Register::R8, Register::R9, Register::R10, Register::R11];
+
+/// The operand of an instruction in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operand {
+    /// Registers and displacement: `[rbx+0x18]`.
+    pub text: String,
+    /// What is there, if the PDB says it.
+    pub place: Option<Place>,
+}
+
+/// An address in a register that leads to data of a type.
+#[derive(Clone, Debug)]
+struct Pointer {
+    /// What points there, or what is there.
+    text: String,
+    /// Type of the data.
+    kind: u32,
+    /// Offset of the address from the beginning of the data in bytes.
+    offset: i64,
+    /// Whether `text` is the data itself, as with a reference.
+    is_data: bool,
+}
+
+/// A function whose registers are looked at.
+struct Function<'a> {
+    types: &'a DataTypes,
+    module: &'a Module,
+    code: Code<'a>,
+}
+
+impl DataTypes {
+    /// Returns the operand of the instruction at `address` in memory, and names what is there. The instruction is in
+    /// `code`, which begins where a function begins.
+    ///
+    /// Without a variable in the base register, the instructions before are followed as long as each is executed before
+    /// the next on every way: loads of pointers, moves, and sums with constants.
+    #[must_use]
+    pub fn operand(&self, code: &Code<'_>, address: u32, operation: Operation) -> Option<Operand> {
+        let memory = MemoryOperand::of(&code.instruction_at(address)?, operation)?;
+        let module = self.module_at(address).unwrap_or_default();
+        let function = Function { types: self, module: &module, code: *code };
+        let place = function.find(&memory, address, MAX_STEPS).map(End::into_place);
+        Some(Operand { text: memory.to_string(), place })
+    }
+}
+
+impl Function<'_> {
+    fn table(&self) -> &TypeTable {
+        self.types.table()
+    }
+
+    /// Names the memory that the operand of the instruction at `address` is.
+    fn find(&self, memory: &MemoryOperand, address: u32, steps: usize) -> Option<End> {
+        if memory.is_of_thread() {
+            return None;
+        }
+        if let Some(address) = memory.image_address() {
+            return self.types.global_end(address, memory.size);
+        }
+        if let Some(found) = self.stack_variable(memory, address) {
+            return Some(found);
+        }
+        // Without a scale, base and index can be in any order.
+        let index = Some(memory.index).filter(|_| memory.scale == 1);
+        let registers = [Some(memory.base), index].into_iter().flatten();
+        let pointer = registers.into_iter().find_map(|register| self.pointer(register, address, steps))?;
+        self.behind(pointer, memory)
+    }
+
+    /// Finds the variable of the function that has the memory at a register.
+    fn stack_variable(&self, memory: &MemoryOperand, address: u32) -> Option<End> {
+        let (kind, name, offset) = self.variable_at(memory.base, memory.displacement, address)?;
+        let search = Search::new(self.table(), memory.size, memory.has_index());
+        Some(search.find(kind, offset, Path::new(name.to_owned(), false)))
+    }
+
+    /// Returns type and name of the variable at an offset from a register, and the offset in it. If several are there,
+    /// it is the smallest.
+    fn variable_at(&self, base: Register, displacement: i64, address: u32) -> Option<(u32, &str, u64)> {
+        let found = self.module.live_at(address).filter_map(|(variable, location)| {
+            let Location::Memory { register: number, offset, part } = location else { return None };
+            let size = self.table().size(variable.kind)?;
+            let inside = displacement.checked_sub(offset.into())?.checked_add(part.into())?;
+            let inside = u64::try_from(inside).ok().filter(|inside| *inside < size)?;
+            (register(number) == Some(base)).then_some((size, (variable.kind, &*variable.name, inside)))
+        });
+        found.min_by_key(|(size, _)| *size).map(|(_, found)| found)
+    }
+
+    /// Returns where the address in a register leads to when the instruction at `address` begins.
+    fn pointer(&self, register: Register, address: u32, steps: usize) -> Option<Pointer> {
+        if register == Register::None {
+            return None;
+        }
+        if let Some(pointer) = self.pointer_variable(register, address) {
+            return Some(pointer);
+        }
+        let steps = steps.checked_sub(1)?;
+        let mut factory = InstructionInfoFactory::new();
+        for instruction in self.code.before(address) {
+            let at = u32::try_from(instruction.ip()).ok()?;
+            let calls = instruction.mnemonic() == Mnemonic::Call && VOLATILE.contains(&register.full_register());
+            let used = factory.info(&instruction).used_registers();
+            let writes = used.iter().any(|used| {
+                let is_written = !matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+                is_written && used.register().full_register() == register.full_register()
+            });
+            if writes {
+                return self.assigned(&instruction, register, at, steps);
+            }
+            if calls {
+                return None;
+            }
+            // The register still has what it had then.
+            if let Some(pointer) = self.pointer_variable(register, at) {
+                return Some(pointer);
+            }
+        }
+        None
+    }
+
+    /// Returns the variable in a register, or the member of one, if it is a pointer.
+    fn pointer_variable(&self, base: Register, address: u32) -> Option<Pointer> {
+        self.module.live_at(address).find_map(|(variable, location)| {
+            let Location::Register { register: number, part } = location else { return None };
+            if register(number) != Some(base) {
+                return None;
+            }
+            let path = Path::new(variable.name.to_string(), false);
+            pointer_to(self.table(), &Search::new(self.table(), 1, false).find(variable.kind, part.into(), path))
+        })
+    }
+
+    /// Returns where the address leads that an instruction writes to a register.
+    fn assigned(&self, instruction: &Instruction, register: Register, at: u32, steps: usize) -> Option<Pointer> {
+        if instruction.op0_kind() != OpKind::Register || instruction.op0_register() != register {
+            return None;
+        }
+        let moved = |pointer: Pointer, by: i64| {
+            let offset = pointer.offset.checked_add(by)?;
+            Some(Pointer { offset, ..pointer })
+        };
+        match (instruction.mnemonic(), instruction.op1_kind()) {
+            (Mnemonic::Mov, OpKind::Register) => self.pointer(instruction.op1_register(), at, steps),
+            (Mnemonic::Mov, OpKind::Memory) => {
+                let memory = MemoryOperand::of(instruction, Operation::Load)?;
+                pointer_to(self.table(), &self.find(&memory, at, steps)?)
+            }
+            (Mnemonic::Lea, OpKind::Memory) => {
+                if instruction.is_ip_rel_memory_operand() {
+                    let address = u32::try_from(instruction.ip_rel_memory_address()).ok()?;
+                    let (datum, offset) = self.types.datum(address)?;
+                    let offset = i64::try_from(offset).ok()?;
+                    return Some(Pointer { text: datum.0, kind: datum.1, offset, is_data: true });
+                }
+                if instruction.memory_index() != Register::None {
+                    return None;
+                }
+                let (base, displacement) =
+                    (instruction.memory_base(), instruction.memory_displacement64().cast_signed());
+                if let Some((kind, name, offset)) = self.variable_at(base, displacement, at) {
+                    let offset = i64::try_from(offset).ok()?;
+                    return Some(Pointer { text: name.to_owned(), kind, offset, is_data: true });
+                }
+                moved(self.pointer(base, at, steps)?, displacement)
+            }
+            (
+                mnemonic @ (Mnemonic::Add | Mnemonic::Sub),
+                OpKind::Immediate8to64 | OpKind::Immediate32to64 | OpKind::Immediate8to32 | OpKind::Immediate32,
+            ) => {
+                let immediate = instruction.immediate(1).cast_signed();
+                let by = if mnemonic == Mnemonic::Add { immediate } else { immediate.checked_neg()? };
+                moved(self.pointer(register, at, steps)?, by)
+            }
+            _ => None,
+        }
+    }
+
+    /// Names the memory at an operand whose base register has `pointer`.
+    fn behind(&self, pointer: Pointer, memory: &MemoryOperand) -> Option<End> {
+        let table = self.table();
+        let offset = pointer.offset.checked_add(memory.displacement)?;
+        let size = table.size(pointer.kind).filter(|size| *size > 0)?;
+        let search = Search::new(table, memory.size, memory.has_index());
+        let Pointer { text, kind, is_data, .. } = pointer;
+        let inside = u64::try_from(offset).ok();
+        // An array at the end of a structure can have more elements than its type says.
+        let is_inside = inside.filter(|inside| *inside < size || search.has_open_end(kind) && *inside < MAX_TAIL);
+        let path = Path::new(text, !is_data);
+        let is_structure = table.structure(kind).is_some();
+        if let Some(inside) = is_inside
+            && (is_structure || is_data)
+        {
+            let end = search.find(kind, inside, path.clone());
+            if !memory.has_index() || end.path.text().contains("[]") {
+                return Some(end);
+            }
+        }
+        if is_data && !memory.has_index() {
+            return None;
+        }
+        let size = i64::try_from(size).ok()?;
+        let element = if memory.has_index() { None } else { Some(offset.div_euclid(size)) };
+        let rest = u64::try_from(offset.rem_euclid(size)).ok()?;
+        let path = match element {
+            Some(0) if !is_structure => Path::new(format!("*{}", path.text()), false),
+            element => {
+                let mut path = path;
+                path.push_index(element);
+                path
+            }
+        };
+        Some(search.find(kind, rest, path))
+    }
+}
+
+/// Maximum offset in bytes in an array at the end of a structure.
+const MAX_TAIL: u64 = 1 << 20;
+
+/// Returns where a datum leads to, if it is a pointer.
+fn pointer_to(table: &TypeTable, end: &End) -> Option<Pointer> {
+    let pointee = table.pointee(end.kind?)?;
+    let text = end.path.text().to_owned();
+    Some(Pointer { text, kind: pointee.kind, offset: 0, is_data: pointee.is_reference })
+}
