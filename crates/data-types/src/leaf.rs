@@ -49,6 +49,8 @@ pub(crate) enum Leaf<'a> {
         target: u32,
     },
     Function,
+    /// What the pointer to the table of virtual functions leads to.
+    FunctionTable,
     Other,
 }
 
@@ -84,6 +86,7 @@ impl<'a> Leaf<'a> {
                 let class = if matches!(mode, 2 | 3) { bytes.u32() } else { None };
                 Self::Pointer { target, size: u8::try_from(size).ok()?, mode: u8::try_from(mode).ok()?, class }
             }
+            0x000A => Self::FunctionTable,
             0x1008 | 0x1009 => Self::Function,
             0x1205 => Self::BitField { base: bytes.u32()?, length: bytes.u8()?, position: bytes.u8()? },
             // LF_ARRAY and LF_STRIDED_ARRAY; the type of the index, and the stride of the second

@@ -81,8 +81,10 @@ impl Function<'_> {
         // Without a scale, base and index can be in any order.
         let index = Some(memory.index).filter(|_| memory.scale == 1);
         let registers = [Some(memory.base), index].into_iter().flatten();
-        let pointer = registers.into_iter().find_map(|register| self.pointer(register, address, steps))?;
-        self.behind(pointer, memory)
+        registers.into_iter().find_map(|register| {
+            let displacement = Some(memory.displacement).filter(|_| !memory.has_index());
+            self.behind(self.pointer(register, displacement, address, steps)?, memory)
+        })
     }
 
     /// Finds the variable of the function that has the memory at a register.
@@ -105,12 +107,13 @@ impl Function<'_> {
         found.min_by_key(|(size, _)| *size).map(|(_, found)| found)
     }
 
-    /// Returns where the address in a register leads to when the instruction at `address` begins.
-    fn pointer(&self, register: Register, address: u32, steps: usize) -> Option<Pointer> {
+    /// Returns where the address in a register leads to when the instruction at `address` begins. If several variables
+    /// have it, as those of inlined functions, it is one whose data has the `displacement`.
+    fn pointer(&self, register: Register, displacement: Option<i64>, address: u32, steps: usize) -> Option<Pointer> {
         if register == Register::None {
             return None;
         }
-        if let Some(pointer) = self.pointer_variable(register, address) {
+        if let Some(pointer) = self.pointer_variable(register, displacement, address) {
             return Some(pointer);
         }
         let steps = steps.checked_sub(1)?;
@@ -130,7 +133,7 @@ impl Function<'_> {
                 return None;
             }
             // The register still has what it had then.
-            if let Some(pointer) = self.pointer_variable(register, at) {
+            if let Some(pointer) = self.pointer_variable(register, displacement, at) {
                 return Some(pointer);
             }
         }
@@ -138,15 +141,21 @@ impl Function<'_> {
     }
 
     /// Returns the variable in a register, or the member of one, if it is a pointer.
-    fn pointer_variable(&self, base: Register, address: u32) -> Option<Pointer> {
-        self.module.live_at(address).find_map(|(variable, location)| {
+    fn pointer_variable(&self, base: Register, displacement: Option<i64>, address: u32) -> Option<Pointer> {
+        let mut pointers = self.module.live_at(address).filter_map(|(variable, location)| {
             let Location::Register { register: number, part } = location else { return None };
             if register(number) != Some(base) {
                 return None;
             }
             let path = Path::new(variable.name.to_string(), false);
             pointer_to(self.table(), &Search::new(self.table(), 1, false).find(variable.kind, part.into(), path))
-        })
+        });
+        let first = pointers.next()?;
+        let Some(displacement) = displacement.and_then(|displacement| u64::try_from(displacement).ok()) else {
+            return Some(first);
+        };
+        let has = |pointer: &Pointer| self.table().size(pointer.kind).is_some_and(|size| displacement < size);
+        if has(&first) { Some(first) } else { pointers.find(has).or(Some(first)) }
     }
 
     /// Returns where the address leads that an instruction writes to a register.
@@ -159,7 +168,7 @@ impl Function<'_> {
             Some(Pointer { offset, ..pointer })
         };
         match (instruction.mnemonic(), instruction.op1_kind()) {
-            (Mnemonic::Mov, OpKind::Register) => self.pointer(instruction.op1_register(), at, steps),
+            (Mnemonic::Mov, OpKind::Register) => self.pointer(instruction.op1_register(), None, at, steps),
             (Mnemonic::Mov, OpKind::Memory) => {
                 let memory = MemoryOperand::of(instruction, Operation::Load)?;
                 pointer_to(self.table(), &self.find(&memory, at, steps)?)
@@ -180,7 +189,7 @@ impl Function<'_> {
                     let offset = i64::try_from(offset).ok()?;
                     return Some(Pointer { text: name.to_owned(), kind, offset, is_data: true });
                 }
-                moved(self.pointer(base, at, steps)?, displacement)
+                moved(self.pointer(base, None, at, steps)?, displacement)
             }
             (
                 mnemonic @ (Mnemonic::Add | Mnemonic::Sub),
@@ -188,7 +197,7 @@ impl Function<'_> {
             ) => {
                 let immediate = instruction.immediate(1).cast_signed();
                 let by = if mnemonic == Mnemonic::Add { immediate } else { immediate.checked_neg()? };
-                moved(self.pointer(register, at, steps)?, by)
+                moved(self.pointer(register, None, at, steps)?, by)
             }
             _ => None,
         }
@@ -214,19 +223,19 @@ impl Function<'_> {
                 return Some(end);
             }
         }
-        if is_data && !memory.has_index() {
+        // A displacement outside of a structure is as likely that of a structure around it as of its neighbor.
+        if (is_data || is_structure) && !memory.has_index() {
             return None;
         }
         let size = i64::try_from(size).ok()?;
         let element = if memory.has_index() { None } else { Some(offset.div_euclid(size)) };
         let rest = u64::try_from(offset.rem_euclid(size)).ok()?;
-        let path = match element {
-            Some(0) if !is_structure => Path::new(format!("*{}", path.text()), false),
-            element => {
-                let mut path = path;
-                path.push_index(element);
-                path
-            }
+        let path = if element == Some(0) {
+            Path::new(format!("*{}", path.text()), false)
+        } else {
+            let mut path = path;
+            path.push_index(element);
+            path
         };
         Some(search.find(kind, rest, path))
     }

@@ -145,7 +145,7 @@ impl TypeTable {
                 Leaf::Array { size, .. } => return Some(size),
                 Leaf::Pointer { size, .. } => return Some(size.into()),
                 Leaf::Structure(_) => return self.structure(index).map(|(_, structure)| structure.size),
-                Leaf::Function | Leaf::Other => return None,
+                Leaf::Function | Leaf::FunctionTable | Leaf::Other => return None,
             };
         }
         None
@@ -206,6 +206,7 @@ impl TypeTable {
             Some(Leaf::BitField { base, length, .. }) => format!("{}:{length}", self.name_within(base, left)),
             Some(Leaf::Alias { target }) => self.name_within(target, left),
             Some(Leaf::Function) => "function".to_owned(),
+            Some(Leaf::FunctionTable) => "vftable".to_owned(),
             Some(Leaf::Other) | None => UNNAMED.to_owned(),
         }
     }

@@ -66,8 +66,9 @@ impl Program {
         let base = file.relative_address_base();
         let data = file.section_by_name(".known").unwrap().data().unwrap();
         let words: Vec<u64> = data.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let known = words.as_chunks::<5>().0.iter().take_while(|known| known[0] != 0);
-        let known = known.map(|[address, size, path, type_name, member]: &[u64; 5]| {
+        // The linker fills the space between two tables with zeros.
+        let words: Vec<u64> = words.into_iter().filter(|word| *word != 0).collect();
+        let known = words.as_chunks().0.iter().map(|[address, size, path, type_name, member]: &[u64; 5]| {
             let [path, type_name, member] =
                 [path, type_name, member].map(|text| self.text(u32::try_from(text - base).unwrap()));
             let address = u32::try_from(address - base).unwrap();

@@ -13,8 +13,8 @@ cd "$work"
 compile() { # source, options...
     source=$1
     shift
-    clang-19 --target=x86_64-pc-windows-msvc -g -gcodeview -fno-rtti -w -ffile-compilation-dir=. "$@" \
-        -c "$source" -o "${source%.*}.obj"
+    clang-19 --target=x86_64-pc-windows-msvc -g -gcodeview -fno-rtti -w -ffile-compilation-dir=. \
+        -o "${source%.*}.obj" "$@" -c "$source"
 }
 
 link() { # name, objects...
@@ -36,6 +36,8 @@ compile pointers.cpp -O1
 link pointers pointers.obj
 compile stack.c -O0
 link stack stack.obj
+compile stack.c -O0 --target=i686-pc-windows-msvc -o stack32.obj
+link stack32 stack32.obj /safeseh:no
 rustc --edition 2024 --target x86_64-pc-windows-msvc -C panic=abort -C opt-level=1 -C debuginfo=2 --emit obj \
     --remap-path-prefix "$work=." statics.rs -o statics.obj
 link statics statics.obj

@@ -38,7 +38,7 @@ Square square;
 struct Big : Square { Square inner; shop::Color color; };
 Big big;
 struct Virtual : virtual Named { int own; };
-alignas(8) char virtual_bytes[sizeof(Virtual)];
+Virtual derived;
 
 template <typename T, int N> struct Ring { T items[N]; unsigned head, tail; };
 Ring<shop::Lock, 3> ring;
@@ -67,7 +67,11 @@ Padded padded;
 thread_local int per_thread;
 double real;
 
-static int *calls_address() { static int calls[4]; return calls; }
+extern "C" int *calls_of() {
+    static int calls[4];
+    __declspec(allocate(".known")) __attribute__((used)) static const struct known known_calls[] = {AT(calls[2], "int", "")};
+    return calls;
+}
 struct Recursive { Recursive *next; struct Later *later; };
 Recursive list;
 struct Later { int value; };
@@ -104,7 +108,7 @@ KNOWN known_objects[] = {
     AT(message.inner.b, "short", "Message.inner.b@26"),
     BYTES(message.inner, 1, 1, "message.inner (padding after a)", "Message::<unnamed-type-inner>",
           "Message.inner (padding after a)@25"),
-    BYTES(square, 0, 8, "square.__vfptr", "?*", "Square.__vfptr@0"),
+    BYTES(square, 0, 8, "square.__vfptr", "vftable*", "Square.__vfptr@0"),
     AT(square.id, "int", "Square.id@8"),
     AT(square.name, "const char*", "Square.name@16"),
     AT(square.side, "int", "Square.side@24"),
@@ -134,15 +138,16 @@ KNOWN known_objects[] = {
     BYTES(padded, 18, 2, "padded (padding after c)", "Padded", "Padded.(padding after c)@18"),
     AT(list.later, "Later*", "Recursive.later@8"),
     AT(real, "double", ""),
-    BYTES(virtual_bytes[9], 0, 1, "virtual_bytes[9]", "char", ""),
+    BYTES(derived, 0, 8, "derived.__vbptr", "const int*", "Virtual.__vbptr@0"),
+    BYTES(derived, 8, 4, "derived.own", "int", "Virtual.own@8"),
+    BYTES(derived, 16, 8, "derived (virtual base)", "Virtual", "Virtual.(virtual base)@0"),
 };
 
-extern "C" const struct known known_statics[];
 extern "C" int _tls_index = 0;
 extern "C" int _fltused = 0;
 extern "C" int entry() {
     Later later{3};
     list.later = &later;
-    per_thread = calls_address()[1]++ + list.later->value + hidden.owner++;
+    per_thread = calls_of()[1]++ + list.later->value + hidden.owner++;
     return per_thread + Counter{}.own;
 }

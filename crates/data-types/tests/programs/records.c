@@ -50,8 +50,10 @@ int work(struct segment *segment, int count)
     return sum;
 }
 
+__declspec(dllexport) int first_file(void) { return shared->first_file; }
+
 int entry(void)
 {
     nameless.plain++;
-    return work(segments, 3) + shared->first_file + other() + nameless.inner.deep[2];
+    return work(segments, 3) + first_file() + other() + nameless.inner.deep[2];
 }
