@@ -160,7 +160,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (log, fifo) = (folder.path().join("logs").join("log"), folder.path().join("fifo"));
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        // The program that is left behind ends when somebody opens the pipe, which is after the command.
+        // The program that is left behind ends when the pipe is opened, which is after the command.
         let script = r#"echo first; (read line <"$0"; echo last) & exit 3"#;
         let result = quiet_in(&log, Command::new("sh").arg("-c").arg(script).arg(&fifo));
         assert!(result.unwrap_err().to_string().contains("exit status: 3"));

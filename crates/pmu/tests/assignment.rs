@@ -1,5 +1,7 @@
 //! The assignment of counters to events: as many events as possible get a counter, whichever counters are in use.
 
+#![cfg(test)]
+
 use model::Processor;
 use pmu::placement::Wanted;
 use pmu::state::{CounterSet, CounterState};

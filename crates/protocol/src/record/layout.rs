@@ -64,8 +64,8 @@ numbers! {
         Other = 7,
     }
 
-    /// How a processor encodes where data came from (SDM Vol. 3B, "Data Source Encoding for Load Latency Record"; Linux,
-    /// arch/x86/events/intel/ds.c; PPR, IBS_OP_DATA2 and IBS_OP_DATA3). The cores of one machine can differ.
+    /// How a processor encodes where data came from (SDM Vol. 3B, "Data Source Encoding for Load Latency Record";
+    /// Linux, arch/x86/events/intel/ds.c; PPR, IBS_OP_DATA2 and IBS_OP_DATA3). The cores of one machine can differ.
     AccessEncoding: u8 {
         /// Intel's loads, Nehalem and Westmere.
         Nehalem = 0,
@@ -84,8 +84,7 @@ numbers! {
         /// IBS before family 19H. The source has bits 21:0 of IBS_OP_DATA3; from bit 22 on bits 7:6 and 2:0 of
         /// IBS_OP_DATA2 in five bits, then its bits 4, 5, 8 and 9; and bit 31 says that IBS_OP_DATA2 means something.
         Ibs = 7,
-        /// IBS of family 19H, models 0 to FH: the state of a hit is invalid, and sometimes all of IBS_OP_DATA2 (erratum
-        /// 1293).
+        /// IBS of family 19H, models 0 to FH: the state of a hit is invalid, as are other bits by erratum 1293.
         IbsZen3 = 8,
         /// IBS of family 19H, models 20H to 5FH: the state of a hit is invalid.
         IbsZen3Client = 9,
