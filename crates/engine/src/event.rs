@@ -4,7 +4,7 @@ use pmu::extra::{AUXILIARY, Selector};
 use pmu::interval::IntervalRange;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Source};
-use protocol::{ALL_SOURCES, Event};
+use protocol::{ALL_SOURCES, Event, modes};
 
 use crate::sampler::Hal;
 
@@ -39,6 +39,8 @@ pub struct PlannedEvent {
     pub requested: Event,
     /// [`modes`](protocol::modes).
     pub modes: u32,
+    /// [`event_flags`](protocol::event_flags).
+    pub flags: u32,
     /// The event is sampled.
     pub sampled: bool,
     /// The counters that the client allows.
@@ -149,6 +151,11 @@ impl PlannedEvent {
     /// Returns whether the event is sampled when a timer expires.
     pub const fn is_sampled_by_time(&self) -> bool {
         self.sampled && matches!(self.service, Service::Time { .. })
+    }
+
+    /// Returns whether ops are sampled at the event: it is precise, and no record of the processor makes it so.
+    pub const fn samples_ops(&self) -> bool {
+        self.modes & modes::PRECISE != 0 && !self.service.uses_debug_store()
     }
 
     /// Returns the kind of the extra register that it needs.

@@ -6,7 +6,7 @@ use pmu::first_access::{Phase, RegisterGroup};
 use pmu::last_branches::{self, Filter, LastBranches, MissingFeature};
 use pmu::{CoreType, ProcessorIndex};
 use protocol::status::STATUS_DEVICE_BUSY;
-use protocol::{ErrorCode, StartHeader};
+use protocol::{ErrorCode, StartHeader, modes};
 use sample_ring::Slot;
 
 use crate::boxed::Boxed;
@@ -30,7 +30,8 @@ pub struct LastBranchRecording {
 
 /// Returns whether samples of an event have last branches: those of a counter, which its interrupt takes.
 fn has_branches(event: &PlannedEvent) -> bool {
-    event.sampled && matches!(event.service, Service::Counter { state, .. } if !state.precise())
+    let is_counted = matches!(event.service, Service::Counter { .. });
+    event.sampled && is_counted && event.modes & modes::PRECISE == 0
 }
 
 impl LastBranchRecording {

@@ -16,6 +16,7 @@
 //! | `registers` | the registers of a processor as they are |
 //! | `hardware_recording` | events that processors record themselves |
 //! | `last_branches` | last branches of the samples of a session |
+//! | `op_sampling` | ops that a session samples by Instruction-Based Sampling |
 //! | `time` | times and durations, by their units |
 //! | `suspend_time` | how long the machine slept |
 //! | `sync` | core's atomics, or loom's |
@@ -44,6 +45,7 @@ mod hardware_recording;
 mod identity;
 mod last_branches;
 pub mod machine_frame;
+mod op_sampling;
 mod perf_metrics;
 mod plan;
 mod platform;

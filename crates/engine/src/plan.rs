@@ -80,6 +80,7 @@ impl<M: Platform> Planner<'_, M> {
             planned.try_push(PlannedEvent {
                 requested: request.event,
                 modes: request.modes,
+                flags: request.flags,
                 sampled,
                 within: within(&request.event),
                 service,
@@ -124,6 +125,7 @@ impl<M: Platform> Planner<'_, M> {
         }
         let subscriber = rings.as_ref().map(|rings| rings.subscriber);
         let last_branches = self.last_branches(header, &planned, &processors, subscriber)?;
+        let op_recording = self.ops(&planned, &processors, subscriber)?;
         let mut session = Session {
             number,
             tag: self.free_tag()?,
@@ -141,6 +143,7 @@ impl<M: Platform> Planner<'_, M> {
             rings,
             hardware_recording: recording,
             last_branches,
+            op_recording,
             thread_profiling: if for_threads { ThreadProfiling::Wanted } else { ThreadProfiling::No },
             yields: header.flags & flags::YIELDS != 0,
             yielded: false,
@@ -287,6 +290,9 @@ impl<M: Platform> Planner<'_, M> {
         }
         if let Some(recording) = &mut session.last_branches {
             recording.add(processor, &session.events, core_type)?;
+        }
+        if let Some(recording) = &mut session.op_recording {
+            recording.add(processor, &session.events, &session.places)?;
         }
         self.add_ring(session, processor)
     }

@@ -4,6 +4,7 @@ use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use pmu::first_access::{Access, Fault, Phase, RegisterGroup};
+use pmu::ibs;
 use pmu::last_branches::MissingFeature;
 use pmu::{Cpu, CurrentCpu, GuardedCpu, Options, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
@@ -11,7 +12,7 @@ use protocol::{ErrorCode, HalSourceRecord, NtStatus, ProcessorSet, RegisterFault
 use sample_ring::Memory;
 
 use crate::processor_set::set_of_all;
-use crate::reply::{Refusal, no_last_branches};
+use crate::reply::{Refusal, no_last_branches, no_op_sampling};
 use crate::sampler::{Hal, Sampler, TraceEvent};
 use crate::suspend_time::ASLEEP;
 use crate::time::{Duration100ns, Ticks};
@@ -303,6 +304,9 @@ impl<M: Platform> EngineContext<'_, M> {
             result.map_err(|fault| {
                 if group == RegisterGroup::LastBranches && fault.access == Access::ReadBack {
                     return no_last_branches(MissingFeature::NotDelivered).processor(processor);
+                }
+                if group == RegisterGroup::OpSampling && fault.access == Access::ReadBack {
+                    return no_op_sampling(ibs::MissingFeature::NotDelivered).processor(processor);
                 }
                 let does_not_work = group == RegisterGroup::Counters && fault.access == Access::ReadBack;
                 let cause = if does_not_work { ErrorCode::CountersDoNotWork } else { ErrorCode::RegisterFault };

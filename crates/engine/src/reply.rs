@@ -2,6 +2,7 @@
 
 use pmu::debug_store::MissingFeature;
 use pmu::hal::MAX_RAW;
+use pmu::ibs::MissingFeature as MissingOpSampling;
 use pmu::last_branches::MissingFeature as MissingLastBranches;
 use pmu::{HalError, ProcessorIndex};
 use protocol::status::{
@@ -47,6 +48,7 @@ impl Refusal {
                 | ErrorCode::ExtraRegisterTaken
                 | ErrorCode::DebugStoreTaken
                 | ErrorCode::LastBranchesTaken
+                | ErrorCode::OpSamplingTaken
                 | ErrorCode::TooManyRawEvents
                 | ErrorCode::TooManySessions
                 | ErrorCode::RingsTooLarge
@@ -88,6 +90,11 @@ pub fn lacks(missing_feature: MissingFeature, cause: ErrorCode) -> Refusal {
 /// Returns the refusal for last branches that a processor does not record.
 pub fn no_last_branches(missing_feature: MissingLastBranches) -> Refusal {
     Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoLastBranches).detail(missing_feature as u64, 0)
+}
+
+/// Returns the refusal for ops that a processor does not sample.
+pub fn no_op_sampling(missing_feature: MissingOpSampling) -> Refusal {
+    Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoOpSampling).detail(missing_feature as u64, 0)
 }
 
 impl From<HalError> for Refusal {

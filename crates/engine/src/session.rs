@@ -23,6 +23,7 @@ use crate::clients::ClientId;
 use crate::event::{EventFilter, PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::last_branches::LastBranchRecording;
+use crate::op_sampling::OpRecording;
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::rotation::{Rotation, TurnCount};
@@ -67,6 +68,8 @@ pub struct Session {
     pub hardware_recording: Option<HardwareRecording>,
     /// Last branches of its samples, if it has them.
     pub last_branches: Option<LastBranchRecording>,
+    /// Ops that it samples.
+    pub op_recording: Option<OpRecording>,
     /// Whether Windows' thread profiling reads its counters.
     pub thread_profiling: ThreadProfiling,
     /// Whether it stops when another session needs what it uses.
@@ -494,6 +497,9 @@ impl Session {
         if let Some(stack) = self.last_branches.as_ref().and_then(|recording| recording.take(current.index())) {
             sampler.install_branch_stack(current, stack);
         }
+        if let Some(unit) = self.op_recording.as_ref().and_then(|recording| recording.take(current.index())) {
+            sampler.install_op_unit(current, unit);
+        }
         if let Some(rotation) = self.rotation_on(current.index()).and_then(Slot::try_take) {
             sampler.begin_rotation(current, rotation, now);
         }
@@ -542,6 +548,11 @@ impl Session {
                 && let Some(stack) = sampler.uninstall_branch_stack(current)
             {
                 recording.put(current.index(), stack);
+            }
+            if let Some(recording) = self.op_recording.as_ref().filter(|_| !left().any(PlannedEvent::samples_ops))
+                && let Some(unit) = sampler.uninstall_op_unit(current)
+            {
+                recording.put(current.index(), unit);
             }
             let timed = left().any(PlannedEvent::is_sampled_by_time);
             if !timed {

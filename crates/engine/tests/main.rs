@@ -20,6 +20,7 @@ mod movement;
 mod multiplexing;
 mod narrowing;
 mod northbridge;
+mod op_sampling;
 mod other_thread;
 mod raw;
 mod recorded;

@@ -4,6 +4,7 @@ mod core_type;
 mod debug_store;
 mod extra;
 mod last_branches;
+mod op_sampling;
 mod register_fault;
 mod threads;
 
@@ -99,6 +100,9 @@ impl Refusal {
             | ErrorCode::NotReadable => threads::sentence(cause, source, header, sessions),
             ErrorCode::NoLastBranches | ErrorCode::LastBranchesInUse | ErrorCode::LastBranchesTaken => {
                 last_branches::sentence(cause, header)
+            }
+            ErrorCode::NoOpSampling | ErrorCode::OpSamplingInUse | ErrorCode::OpSamplingTaken => {
+                op_sampling::sentence(cause, header)
             }
             _ => debug_store::sentence(cause, source, header),
         }
@@ -230,13 +234,16 @@ impl Refusal {
                 | ErrorCode::NoDebugStore
                 | ErrorCode::Shadowed
                 | ErrorCode::NotPrecise
-                | ErrorCode::NoLastBranches,
+                | ErrorCode::NoLastBranches
+                | ErrorCode::NoOpSampling,
             ) => ErrorKind::UnsupportedSource,
             Some(
                 ErrorCode::CountersTaken
                 | ErrorCode::ForeignUse
                 | ErrorCode::LastBranchesInUse
-                | ErrorCode::LastBranchesTaken,
+                | ErrorCode::LastBranchesTaken
+                | ErrorCode::OpSamplingInUse
+                | ErrorCode::OpSamplingTaken,
             ) => ErrorKind::CountersTaken,
             Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
                 ErrorKind::DebugStoreTaken
@@ -355,6 +362,9 @@ impl Refusal {
             ) => return debug_store::remedy(cause, source, &self.header),
             Some(cause @ (ErrorCode::NoLastBranches | ErrorCode::LastBranchesInUse | ErrorCode::LastBranchesTaken)) => {
                 return last_branches::remedy(cause, &self.header);
+            }
+            Some(cause @ (ErrorCode::NoOpSampling | ErrorCode::OpSamplingInUse | ErrorCode::OpSamplingTaken)) => {
+                return op_sampling::remedy(cause, &self.header);
             }
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 core_type::remedy(cause, source, &self.header, &self.core_types)

@@ -67,6 +67,9 @@ pub trait Cpu: Cpuid {
     fn lvt_pmi(&self) -> u32;
     /// Writes the LVT entry for performance counters.
     fn set_lvt_pmi(&self, entry: u32);
+    /// Reads an extended LVT entry of AMD, of at most four; see
+    /// [`XAPIC_EXTENDED_LVT`](x86_defs::local_apic::XAPIC_EXTENDED_LVT).
+    fn extended_lvt(&self, index: u8) -> u32;
     /// Returns a word of the processor's [save area](crate::debug_store), or 0 if it has none.
     fn save_area(&self, word: u16) -> u64;
     /// Writes a word of the processor's save area.

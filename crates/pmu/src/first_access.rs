@@ -149,11 +149,13 @@ pub enum RegisterGroup {
     Metrics = 8,
     /// Those of last branches.
     LastBranches = 9,
+    /// Those of Instruction-Based Sampling of ops.
+    OpSampling = 10,
 }
 
 impl RegisterGroup {
     /// Number of groups.
-    pub(crate) const COUNT: usize = 10;
+    pub(crate) const COUNT: usize = 11;
 }
 
 /// The part of the first accesses that is due. Nothing is written before it is known that no other program uses the

@@ -42,6 +42,7 @@ pub mod extra;
 pub mod first_access;
 pub mod hal;
 pub mod hypervisor;
+pub mod ibs;
 pub mod interface;
 pub mod interval;
 pub mod known_loop;

@@ -33,7 +33,7 @@ pub fn place(cpu: &impl GuardedCpu) -> Option<EntryLocation> {
 }
 
 /// Returns the location of the entry, by IA32_APIC_BASE.
-fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<EntryLocation>, Faulted> {
+pub(crate) fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<EntryLocation>, Faulted> {
     if !has_apic(first.cpuid()) {
         return Ok(None);
     }

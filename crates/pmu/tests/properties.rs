@@ -56,6 +56,10 @@ impl Cpu for Recorder<'_> {
         self.cpu.lvt_pmi()
     }
 
+    fn extended_lvt(&self, index: u8) -> u32 {
+        self.cpu.extended_lvt(index)
+    }
+
     fn set_lvt_pmi(&self, entry: u32) {
         self.cpu.set_lvt_pmi(entry);
     }

@@ -55,8 +55,13 @@ pub mod event_flags {
     /// counters can reload each other may decide on the condition with its counter; its count is then of the last
     /// window, and that of the sampled event of the windows that met the condition.
     pub const BESIDE: u32 = 16;
+    /// Of the ops that a [precise](crate::modes::PRECISE) event of AMD samples, those that load. With neither this nor
+    /// `STORES`, all ops.
+    pub const LOADS: u32 = 32;
+    /// Those that store.
+    pub const STORES: u32 = 64;
     /// All defined bits.
-    pub const ALL: u32 = PINNED | COUNTED | BELOW | ABOVE | BESIDE;
+    pub const ALL: u32 = PINNED | COUNTED | BELOW | ABOVE | BESIDE | LOADS | STORES;
 }
 
 /// Bits of [`StartHeader::last_branches`](crate::StartHeader::last_branches): which branches the processor keeps.

@@ -146,11 +146,18 @@ pub enum ErrorCode {
     LastBranchesInUse = 53,
     /// The session `detail[0]` records last branches; only one session at a time can.
     LastBranchesTaken = 54,
+    /// `processor` does not sample the ops of `source`; `detail[0]` = a number of `pmu::ibs::MissingFeature`.
+    NoOpSampling = 55,
+    /// Another program uses the Instruction-Based Sampling of `processor`; `detail` = the address of the register that
+    /// shows it, its value.
+    OpSamplingInUse = 56,
+    /// The session `detail[0]` samples ops, or with zero another event of this request; only one event at a time can.
+    OpSamplingTaken = 57,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 55] = [
+    pub const ALL: [Self; 58] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -206,6 +213,9 @@ impl ErrorCode {
         Self::NoLastBranches,
         Self::LastBranchesInUse,
         Self::LastBranchesTaken,
+        Self::NoOpSampling,
+        Self::OpSamplingInUse,
+        Self::OpSamplingTaken,
     ];
 
     /// Returns the error code with this number.
@@ -305,7 +315,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(55), None);
+        assert_eq!(ErrorCode::from_number(58), None);
     }
 
     #[test]

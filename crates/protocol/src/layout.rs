@@ -177,9 +177,8 @@ layout! {
     /// said beside it.
     ///
     /// Events that live elsewhere than on general counters fit once the driver has them. One that fixed counter 0 alone
-    /// records has its bit in `counters`, which number fixed counters behind general ones. The operations of IBS become
-    /// one more kind of raw event (three bits say the kind, of which three values are used), with the filter of the
-    /// operation as `extra`. OMR is selected by unit mask and value, as off-core responses are. Last branches belong to
+    /// records has its bit in `counters`, which number fixed counters behind general ones. The ops of AMD's IBS are
+    /// sampled at an event of a counter that is [precise](crate::modes::PRECISE). OMR is selected by unit mask and value, as off-core responses are. Last branches belong to
     /// the session: [`StartHeader::last_branches`].
     #[derive(PartialOrd, Ord, Hash)]
     24 Event {
@@ -404,7 +403,8 @@ layout! {
         /// Number of overflows dropped because the processor had used up its budget.
         throttled: u64,
         /// Number of overflows whose windows did not meet the [condition](crate::event_flags::BELOW) of the event;
-        /// zero if counters [decided](crate::event_flags::BESIDE), which count none of them.
+        /// zero if counters [decided](crate::event_flags::BESIDE), which count none of them. For ops of AMD: overflows
+        /// without an op of those that were [asked](crate::event_flags::LOADS) for.
         unmet: u64,
         /// Zero, or the address of the first register of the count that another program changed: the count is
         /// disturbed.

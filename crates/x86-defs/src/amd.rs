@@ -1,5 +1,6 @@
 //! Registers of AMD processors.
 
+pub mod ibs;
 pub mod last_branches;
 pub mod perfmon;
 pub mod perfmon_v2;

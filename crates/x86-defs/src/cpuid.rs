@@ -13,8 +13,8 @@ mod signature;
 mod topology;
 
 pub use amd::{
-    Leaf80000001Ebx, Leaf80000001Ecx, Leaf80000001Edx, Leaf80000007Edx, Leaf80000008Ebx, Leaf80000008Ecx,
-    Leaf80000022Eax, Leaf80000022Ebx, PACKAGE_G34,
+    Leaf8000001BEax, Leaf80000001Ebx, Leaf80000001Ecx, Leaf80000001Edx, Leaf80000007Edx, Leaf80000008Ebx,
+    Leaf80000008Ecx, Leaf80000022Eax, Leaf80000022Ebx, PACKAGE_G34,
 };
 pub use basic::{Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, VENDOR_AMD, VENDOR_HYGON, VENDOR_INTEL, vendor_text};
 pub use hybrid::{CORE_TYPE_ATOM, CORE_TYPE_CORE, Leaf1AEax, Leaf7Edx};

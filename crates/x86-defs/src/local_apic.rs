@@ -11,6 +11,13 @@ pub const IA32_X2APIC_LVT_PMI: u32 = 0x834;
 /// Offset of [`LvtPerformance`] in the register page in xAPIC mode (SDM Vol. 3A 11.4.1, Table 11-1).
 pub const XAPIC_LVT_PERFORMANCE: u16 = 0x340;
 
+/// Offset of the first of the extended LVT entries of AMD, each [`LvtPerformance`]; each further one is 10H behind (APM
+/// Vol. 2 16.4.4, "Extended Interrupts").
+pub const XAPIC_EXTENDED_LVT: u16 = 0x500;
+
+/// The first of the extended LVT entries in x2APIC mode; each further one is the next register (APM Vol. 2 16.11).
+pub const X2APIC_EXTENDED_LVT: u32 = 0x850;
+
 /// Size of the register page in bytes (SDM Vol. 3A 11.4.1).
 pub const XAPIC_PAGE_SIZE: usize = 0x1000;
 

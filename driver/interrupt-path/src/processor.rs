@@ -4,10 +4,12 @@ use core::arch::asm;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
+use pmu::ibs::x2apic_entry;
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
 use pmu::{Cpu, Cpuid, CurrentCpu, Msr};
 use raw_cpuid::CpuIdResult;
 use x86_defs::control_register::CR4_PCE;
+use x86_defs::local_apic::{XAPIC_EXTENDED_LVT, XAPIC_LVT_PERFORMANCE};
 
 use crate::control_area;
 use crate::current::current_processor;
@@ -51,6 +53,21 @@ impl Cpuid for Processor {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf)
     }
+}
+
+/// Reads a register of the local APIC, which requires one aligned access of 32 bits.
+///
+/// # Safety
+/// It is one, and mapped.
+#[inline]
+unsafe fn read_register(address: *const u32) -> u32 {
+    let value: u32;
+    // SAFETY: by the caller
+    unsafe {
+        asm!("mov {value:e}, [{address}]", value = out(reg) value, address = in(reg) address,
+             options(readonly, nostack, preserves_flags));
+    }
+    value
 }
 
 impl Cpu for Processor {
@@ -106,14 +123,20 @@ impl Cpu for Processor {
         match local_apic::entry() {
             Entry::Shut => 0,
             Entry::Register => (self.rdmsr(X2APIC_LVT_PERFORMANCE) & 0xFFFF_FFFF) as u32,
+            // SAFETY: the page is mapped until it is closed
+            Entry::Memory(address) => unsafe { read_register(address) },
+        }
+    }
+
+    fn extended_lvt(&self, index: u8) -> u32 {
+        const FROM_PERFORMANCE: u16 = XAPIC_EXTENDED_LVT - XAPIC_LVT_PERFORMANCE;
+        match local_apic::entry() {
+            Entry::Shut => 0,
+            Entry::Register => (self.rdmsr(x2apic_entry(index)) & 0xFFFF_FFFF) as u32,
             Entry::Memory(address) => {
-                let entry: u32;
-                // SAFETY: the page is mapped until it is closed; the local APIC requires one aligned access of 32 bits
-                unsafe {
-                    asm!("mov {entry:e}, [{address}]", entry = out(reg) entry, address = in(reg) address,
-                         options(readonly, nostack, preserves_flags));
-                }
-                entry
+                let entry = address.wrapping_byte_add(usize::from(FROM_PERFORMANCE + 0x10 * u16::from(index & 3)));
+                // SAFETY: the page is mapped until it is closed, and has the register
+                unsafe { read_register(entry) }
             }
         }
     }

@@ -149,6 +149,10 @@ impl<const CONTENTS: bool> Cpu for PlainCpu<CONTENTS> {
     }
 
     #[inline]
+    fn extended_lvt(&self, _index: u8) -> u32 {
+        0
+    }
+
     fn set_lvt_pmi(&self, entry: u32) {
         self.written.store(entry.into(), Ordering::Relaxed);
     }

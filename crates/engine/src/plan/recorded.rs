@@ -8,6 +8,7 @@ use super::Planner;
 use crate::event::{PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::last_branches::LastBranchRecording;
+use crate::op_sampling::OpRecording;
 use crate::platform::Platform;
 use crate::reply::Refusal;
 use crate::sampler::Subscriber;
@@ -51,5 +52,16 @@ impl<M: Platform> Planner<'_, M> {
             return Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::LastBranchesTaken).detail(other.number, 0));
         }
         LastBranchRecording::plan(header, events, processors, subscriber, self.context)
+    }
+
+    /// Plans the sampling of ops, of one session.
+    pub(super) fn ops(
+        &self,
+        events: &[PlannedEvent],
+        processors: &[ProcessorIndex],
+        subscriber: Option<Subscriber>,
+    ) -> Result<Option<OpRecording>, Refusal> {
+        let other = self.others.iter().find(|other| other.samples_ops()).map(|other| other.number);
+        OpRecording::plan(events, processors, subscriber, other, self.context)
     }
 }

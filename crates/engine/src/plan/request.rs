@@ -4,7 +4,7 @@ use pmu::extra::Selector;
 use pmu::interval::IntervalRange;
 use pmu::source::RawEvent;
 use pmu::state::CounterSet;
-use pmu::{CoreType, Source};
+use pmu::{CoreType, Kind, Source};
 use protocol::{
     BRANCHES, ErrorCode, Event, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING, ROUND, StartHeader,
     event_flags, flags, modes,
@@ -78,7 +78,9 @@ pub(super) fn how_to_serve<M: Platform>(
     let state = hal.startable_state(source, event.extra, interval != 0)?.with_interval(interval);
     let state = state.with_user(modes & modes::USER != 0).with_kernel(modes & modes::KERNEL != 0);
     let counted = interval != 0 && request.flags & event_flags::COUNTED != 0;
-    Ok(Service::Counter { state: state.with_precise(precise).with_counted(counted), frequency })
+    // AMD's processors record nothing by themselves: ops are sampled beside a counter.
+    let recorded = precise && hal.interface().kind() != Kind::Amd64;
+    Ok(Service::Counter { state: state.with_precise(recorded).with_counted(counted), frequency })
 }
 
 /// Checks that a raw event has no other bits than those of its fields, and an event without an extra register no value

@@ -45,6 +45,10 @@ impl Cpu for CountingCpu {
         0
     }
 
+    fn extended_lvt(&self, _index: u8) -> u32 {
+        0
+    }
+
     fn set_lvt_pmi(&self, _: u32) {
         self.touch();
     }

@@ -11,6 +11,7 @@ use super::disconnection::{self, Disconnection};
 use super::ds_buffers::DsBuffers;
 use super::groups::Groups;
 use super::handler_clock::HandlerClock;
+use super::op_unit::OpUnit;
 use super::sample_stats::{CpuSampleStats, SampleStats, add_one};
 use super::storm::Storm;
 use super::subscriptions::{CounterSubscriptions, MAX_SAMPLERS, Subscriber, Subscribers};
@@ -61,6 +62,9 @@ const CONDITIONAL: u8 = 1 << 3;
 /// Last branches are recorded.
 const BRANCHING: u8 = 1 << 4;
 
+/// Ops are sampled.
+const SAMPLES_OPS: u8 = 1 << 5;
+
 /// What the sampler keeps for each processor, in its [`pmu::PerCpu`]. Only the processor accesses it, at PROFILE_LEVEL.
 #[derive(Debug)]
 pub struct PerCpuSampling {
@@ -88,8 +92,10 @@ pub struct PerCpuSampling {
     ds_buffers: Slot<Boxed<DsBuffers>>,
     /// Last branches, while a session records them.
     branch_stack: Slot<Boxed<BranchStack>>,
-    /// A combination of [`STORED`], [`SILENCED`], [`WANTS_EVENTS`], [`CONDITIONAL`] and [`BRANCHING`], which each
-    /// interrupt reads.
+    /// Sampling of ops, while a session samples them.
+    op_unit: Slot<Boxed<OpUnit>>,
+    /// A combination of [`STORED`], [`SILENCED`], [`WANTS_EVENTS`], [`CONDITIONAL`], [`BRANCHING`] and [`SAMPLES_OPS`],
+    /// which each interrupt reads.
     special: AtomicU8,
     /// Events that were not written yet, while they are wanted.
     events: Slot<UnwrittenEvents>,
@@ -141,6 +147,7 @@ impl PerCpuSampling {
                 ticked: AtomicU64::new(0),
                 ds_buffers: Slot::empty(),
                 branch_stack: Slot::empty(),
+                op_unit: Slot::empty(),
                 special: AtomicU8::new(0),
                 events: Slot::empty(),
                 last_cookie: AtomicU32::new(0),
@@ -185,7 +192,7 @@ impl PerCpuSampling {
     }
 
     /// Returns whether interrupts take the uncommon path: the Debug Store is in use, the processor is silenced, events
-    /// are wanted, a subscriber has a condition, or last branches are recorded.
+    /// are wanted, a subscriber has a condition, last branches are recorded or ops sampled.
     #[inline]
     pub fn is_special(&self) -> bool {
         self.special() != 0
@@ -343,6 +350,30 @@ impl PerCpuSampling {
     /// Runs `work` with the recording of last branches, if it is in use.
     pub fn with_branch_stack<R>(&self, work: impl FnOnce(&mut BranchStack) -> R) -> Option<R> {
         if self.has_branch_stack() { self.branch_stack.try_with(|stack| work(stack)) } else { None }
+    }
+
+    /// Returns whether ops are sampled.
+    #[inline]
+    pub fn has_op_unit(&self) -> bool {
+        self.special() & SAMPLES_OPS != 0
+    }
+
+    /// Puts the sampling of ops into use.
+    pub fn put_op_unit(&self, unit: Boxed<OpUnit>) {
+        // The slot is empty: one session at a time samples them. Memory cannot be freed here.
+        core::mem::forget(self.op_unit.try_put(unit));
+        self.set_special(SAMPLES_OPS, true);
+    }
+
+    /// Takes the sampling of ops out of use.
+    pub fn take_op_unit(&self) -> Option<Boxed<OpUnit>> {
+        self.set_special(SAMPLES_OPS, false);
+        self.op_unit.try_take()
+    }
+
+    /// Runs `work` with the sampling of ops, if it is in use.
+    pub fn with_op_unit<R>(&self, work: impl FnOnce(&mut OpUnit) -> R) -> Option<R> {
+        if self.has_op_unit() { self.op_unit.try_with(|unit| work(unit)) } else { None }
     }
 
     /// Returns the low half of the number of precise records that the processor has written, or 0 if none are recorded.

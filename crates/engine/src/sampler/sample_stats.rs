@@ -19,6 +19,8 @@ pub struct SampleStats {
     lost: AtomicU64,
     full: AtomicU64,
     throttled: AtomicU64,
+    /// Overflows without an op, of a counter at which ops are sampled.
+    left_out: AtomicU64,
 }
 
 impl SampleStats {
@@ -42,11 +44,17 @@ impl SampleStats {
         add_one(&self.throttled);
     }
 
+    /// Counts an overflow before which no op was sampled that is wanted.
+    pub fn leave_out(&self) {
+        add_one(&self.left_out);
+    }
+
     /// Returns the numbers of samples.
     pub fn read(&self) -> SampleNumbers {
-        let [samples, lost, full, throttled] =
-            [&self.samples, &self.lost, &self.full, &self.throttled].map(|count| count.load(Ordering::Relaxed));
-        SampleNumbers { samples, lost: lost + full, full, throttled, unmet: 0 }
+        let [samples, lost, full, throttled, unmet] =
+            [&self.samples, &self.lost, &self.full, &self.throttled, &self.left_out]
+                .map(|count| count.load(Ordering::Relaxed));
+        SampleNumbers { samples, lost: lost + full, full, throttled, unmet }
     }
 }
 
@@ -61,7 +69,7 @@ pub struct SampleNumbers {
     pub full: u64,
     /// Samples dropped because the processor had spent its budget.
     pub throttled: u64,
-    /// Overflows whose windows did not meet the condition.
+    /// Overflows whose windows did not meet the condition, or without an op that is wanted.
     pub unmet: u64,
 }
 
@@ -121,7 +129,7 @@ impl CpuSampleStats {
     /// Returns the numbers of samples of a counter, of the branches, or by time.
     pub fn read(&self, counter: u8) -> SampleNumbers {
         let numbers = self.of(counter).map(SampleStats::read).unwrap_or_default();
-        SampleNumbers { unmet: self.window(counter).map_or(0, Window::unmet), ..numbers }
+        SampleNumbers { unmet: numbers.unmet + self.window(counter).map_or(0, Window::unmet), ..numbers }
     }
 
     /// Returns the window of a counter that has a condition.

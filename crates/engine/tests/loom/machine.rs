@@ -105,6 +105,10 @@ impl Cpu for MemoryCpu {
         0xFE
     }
 
+    fn extended_lvt(&self, _index: u8) -> u32 {
+        0
+    }
+
     fn set_lvt_pmi(&self, _entry: u32) {}
 
     fn run_loop(&self, _iterations: u32) {}

@@ -106,7 +106,7 @@ fn processors_without_a_debug_store_report_the_missing_feature() {
     let trace = branches(modes::BOTH);
     for (name, event, cause, detail) in [
         ("amd-legacy", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
-        ("zen-1800x", precise(2, INTERVAL), ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
+        ("zen-1800x", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
         ("yonah-t2400", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide.numbers().0.into(), 0]),
         ("netburst-cedarmill", trace, ErrorCode::NoDebugStore, [MissingFeature::NotInInterface.numbers().0.into(), 0]),
         ("p6-dothan", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide.numbers().0.into(), 0]),

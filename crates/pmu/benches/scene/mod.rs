@@ -96,6 +96,10 @@ impl Cpu for Recorder {
         black_box(entry);
     }
 
+    fn extended_lvt(&self, _index: u8) -> u32 {
+        0
+    }
+
     fn run_loop(&self, iterations: u32) {
         black_box(iterations);
     }

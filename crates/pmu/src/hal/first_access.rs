@@ -5,6 +5,7 @@ use crate::current_cpu::ProcessorIndex;
 use crate::debug_store::{self, Modes, Numbering, Place};
 use crate::extra::{ExtraRegister, Selector};
 use crate::first_access::{Fault, Faulted, FirstAccess, GuardedCpu, Phase, RegisterGroup};
+use crate::ibs;
 use crate::interface::{Interface, ProfileInterface};
 use crate::last_branches::{self, Filter, FoundControls};
 use crate::lvt_pmi;
@@ -67,6 +68,7 @@ impl<E> Hal<E> {
             RegisterGroup::FrontEnd => self.access_extra(processor, Selector::FrontEnd, first),
             RegisterGroup::Metrics => self.access_metrics(processor, first),
             RegisterGroup::LastBranches => last_branches::access_first(first),
+            RegisterGroup::OpSampling => ibs::access_first(first),
         });
         if let Some(pmu) = self.pmu(processor) {
             pmu.first_accesses.set(group, phase, result);
@@ -157,6 +159,18 @@ impl<E> Hal<E> {
     /// Below DISPATCH_LEVEL.
     pub fn try_last_branches(&self, filter: Filter, cpu: &impl GuardedCpu) -> Result<FoundControls, Fault> {
         FirstAccess::perform(cpu, Phase::Write, |first| last_branches::try_filter(first, filter))
+    }
+
+    /// Tries what ends the sampling of ops on the current processor: what its control register contains, which is
+    /// returned.
+    ///
+    /// # Errors
+    /// The fault.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub fn try_op_sampling(&self, cpu: &impl GuardedCpu) -> Result<u64, Fault> {
+        FirstAccess::perform(cpu, Phase::Write, ibs::try_found)
     }
 
     /// Returns the counters of a processor that work as they are set up, as far as its first accesses have shown it.

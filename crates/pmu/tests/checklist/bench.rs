@@ -130,6 +130,10 @@ impl Cpu for Bench {
         self.machine.processor(0).lvt_pmi()
     }
 
+    fn extended_lvt(&self, index: u8) -> u32 {
+        self.machine.processor(0).extended_lvt(index)
+    }
+
     fn set_lvt_pmi(&self, entry: u32) {
         self.log.borrow_mut().push(Access::Entry(entry));
         self.machine.processor(0).set_lvt_pmi(entry);

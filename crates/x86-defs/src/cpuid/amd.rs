@@ -21,8 +21,12 @@ pub const PACKAGE_G34: u8 = 3;
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]
 pub struct Leaf80000001Ecx {
-    #[bits(23)]
-    _other: u32,
+    #[bits(10)]
+    _other: u16,
+    /// IBS: Instruction-Based Sampling.
+    pub ibs: bool,
+    #[bits(12)]
+    _other: u16,
     /// PerfCtrExtCore: six core counters with registers of their own.
     pub perf_ctr_ext_core: bool,
     /// PerfCtrExtNB: northbridge counters.
@@ -76,6 +80,34 @@ pub struct Leaf80000008Ebx {
     _other: u32,
     /// BRS: Branch Sampling.
     pub brs: bool,
+}
+
+/// CPUID.8000001BH:EAX (PPR, "Instruction Based Sampling Identifiers").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf8000001BEax {
+    /// IBSFFV: the other bits are valid.
+    pub ibs_ffv: bool,
+    /// FetchSam: samples fetches.
+    pub fetch_sam: bool,
+    /// OpSam: samples ops.
+    pub op_sam: bool,
+    /// RdWrOpCnt: software reads and writes the counter.
+    pub rd_wr_op_cnt: bool,
+    /// OpCnt: counts ops instead of cycles.
+    pub op_cnt: bool,
+    /// BrnTrgt: the target of branches.
+    pub brn_trgt: bool,
+    /// OpCntExt: the counter has 27 bits, not 20.
+    pub op_cnt_ext: bool,
+    /// RipInvalidChk: a bit tells that the address of the instruction is invalid.
+    pub rip_invalid_chk: bool,
+    #[bits(3)]
+    _other: u8,
+    /// Zen 4's extensions: sources of five bits, and samples of misses of the L3 cache alone.
+    pub zen4_extensions: bool,
+    #[bits(20)]
+    _other: u32,
 }
 
 /// CPUID.80000022H:EAX (APM Vol. 3 E.4.24, "Extended Performance Monitoring and Debug").

@@ -68,5 +68,9 @@ pub const POWER_MANAGEMENT: u32 = 0x8000_0007;
 /// Number of cores in ECX: [`Leaf80000008Ecx`](super::Leaf80000008Ecx) (APM Vol. 3 E.4.7).
 pub const EXTENDED_CORES: u32 = 0x8000_0008;
 
+/// Instruction-Based Sampling in EAX: [`Leaf8000001BEax`](super::Leaf8000001BEax) (PPR, "Instruction Based Sampling
+/// Identifiers").
+pub const INSTRUCTION_BASED_SAMPLING: u32 = 0x8000_001B;
+
 /// Extended performance monitoring and debug of AMD: [`Leaf80000022Eax`](super::Leaf80000022Eax) (APM Vol. 3 E.4.24).
 pub const EXTENDED_PERFMON: u32 = 0x8000_0022;

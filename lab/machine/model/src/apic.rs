@@ -2,6 +2,7 @@
 
 use crate::{
     bits::{bit, field, ones},
+    cpuid::is_amd,
     fault::{GeneralProtection, refuse_reserved},
 };
 
@@ -21,6 +22,8 @@ const BASE_ADDRESS: u64 = 0xFEE0_0000;
 /// The LVT performance entry in x2APIC mode: 800H plus the memory offset 340H divided by 16 (SDM Vol. 3A, "x2APIC
 /// Register Address Space").
 const X2APIC_LVT_PERFORMANCE: u32 = 0x834;
+/// The extended entries of AMD in x2APIC mode: memory offset 500H and those 10H apart behind it.
+const X2APIC_EXTENDED: std::ops::Range<u32> = 0x850..0x854;
 /// Vector 7:0, delivery mode 10:8, mask 16 (SDM Vol. 3A, "Local Vector Table").
 const LVT_WRITABLE: u32 = 0x0001_07FF;
 /// Delivery status: read-only. Software always reads it as idle in the model.
@@ -37,6 +40,8 @@ pub(crate) struct Apic {
     base: u64,
     base_reserved: u64,
     lvt: u32,
+    /// The extended entries, if it has some. Firmware has used none.
+    extended: Option<[u32; 4]>,
     /// Whether the HAL leaves the entry alone after a sleep.
     forgets_lvt: bool,
     illegal_vectors: u64,
@@ -58,7 +63,8 @@ impl Apic {
         };
         let base_reserved = BASE_RESERVED | !ones(physical_bits) | if x2apic { 0 } else { EXTD };
         let base = BASE_ADDRESS | EN | BSP;
-        Self { base, base_reserved, lvt: LVT_OF_THE_HAL, forgets_lvt: false, illegal_vectors: 0 }
+        let extended = is_amd(cpuid).then_some([LVT_MASKED; 4]);
+        Self { base, base_reserved, lvt: LVT_OF_THE_HAL, extended, forgets_lvt: false, illegal_vectors: 0 }
     }
 
     pub(crate) fn enter_x2apic(&mut self) {
@@ -101,6 +107,18 @@ impl Apic {
         self.illegal_vectors += u64::from(is_illegal);
     }
 
+    /// Returns an extended entry.
+    pub(crate) fn extended_lvt(&self, index: usize) -> Option<u32> {
+        self.extended?.get(index).copied()
+    }
+
+    /// Sets an extended entry, as firmware or another driver does.
+    pub(crate) fn set_extended_lvt(&mut self, index: usize, entry: u32) {
+        if let Some(place) = self.extended.as_mut().and_then(|entries| entries.get_mut(index)) {
+            *place = entry;
+        }
+    }
+
     pub(crate) fn mask_lvt(&mut self) {
         self.lvt |= LVT_MASKED;
     }
@@ -116,6 +134,10 @@ impl Apic {
         match msr {
             IA32_APIC_BASE => Some(self.base),
             X2APIC_LVT_PERFORMANCE if self.is_x2apic() => Some(u64::from(self.lvt)),
+            _ if X2APIC_EXTENDED.contains(&msr) && self.is_x2apic() => {
+                let index = usize::try_from(msr - X2APIC_EXTENDED.start).ok()?;
+                self.extended_lvt(index).map(u64::from)
+            }
             _ => None,
         }
     }

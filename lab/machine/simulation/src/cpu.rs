@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Mode, Processor, Selected};
 use pmu::first_access::{self, Access, Phase, RegisterGroup};
+use pmu::ibs::x2apic_entry;
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Hal, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
@@ -552,6 +553,16 @@ impl Cpu for ModelCpu {
     }
 
     /// In x2APIC mode, the entry is a register like others.
+    fn extended_lvt(&self, index: u8) -> u32 {
+        self.check_awake(&"a read of the local vector table");
+        self.local_reads.fetch_add(1, Ordering::Relaxed);
+        if self.model().is_x2apic() {
+            (self.rdmsr(x2apic_entry(index)) & 0xFFFF_FFFF) as u32
+        } else {
+            self.accessed().extended_lvt(index.into())
+        }
+    }
+
     fn lvt_pmi(&self) -> u32 {
         self.check_awake(&"a read of the local vector table");
         self.local_reads.fetch_add(1, Ordering::Relaxed);

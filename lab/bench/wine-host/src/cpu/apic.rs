@@ -11,8 +11,11 @@ use crate::{
 };
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// The LVT performance entry, the only register that drivers may access; the others belong to the HAL.
+/// The LVT performance entry, the only register that drivers may write; the others belong to the HAL.
 const LVT_PERFORMANCE: usize = 0x340;
+
+/// The extended LVT entries of AMD, which drivers may read.
+const EXTENDED_LVT: [usize; 4] = [0x500, 0x510, 0x520, 0x530];
 
 /// Executes the first instruction of `code`, which faulted at `address`, on the current processor, and returns its
 /// length. Returns None if no registers of the APIC are or were mapped at the address.
@@ -25,8 +28,9 @@ pub fn execute(code: &[u8], address: usize, context: &mut CONTEXT) -> Option<usi
             return Some(length);
         }
     };
+    let extended = EXTENDED_LVT.iter().position(|entry| *entry == offset).filter(|_| !write);
     let register = match register_of(context, register) {
-        Some(register) if mapped && offset == LVT_PERFORMANCE => register,
+        Some(register) if mapped && (offset == LVT_PERFORMANCE || extended.is_some()) => register,
         register => {
             let what = if mapped { "which is the HAL's" } else { "which is no longer mapped" };
             let how = if write { "written" } else { "read" };
@@ -38,23 +42,23 @@ pub fn execute(code: &[u8], address: usize, context: &mut CONTEXT) -> Option<usi
         }
     };
     let value = u32::try_from(*register & 0xFFFF_FFFF).unwrap_or_default();
-    let answer = processors::with_current_state(|_, state| access(state, write.then_some(value)));
+    let answer = processors::with_current_state(|_, state| access(state, write.then_some(value), extended));
     if !write {
         *register = u64::from(answer.unwrap_or_default());
     }
     Some(length)
 }
 
-/// Writes the LVT performance entry if there is a value, and returns the entry.
-fn access(state: &mut State, value: Option<u32>) -> u32 {
+/// Writes the LVT performance entry if there is a value, and returns the entry, or an extended one.
+fn access(state: &mut State, value: Option<u32>, extended: Option<usize>) -> u32 {
     if state.processor.is_x2apic() {
         violation::other("the APIC's registers are accessed in memory in x2APIC mode");
     }
-    violation::check_awake(|| "an access to the LVT performance entry".to_owned());
+    violation::check_awake(|| "an access to the local vector table".to_owned());
     if let Some(value) = value {
         state.processor.set_lvt(value);
     }
-    state.processor.lvt()
+    extended.map_or_else(|| state.processor.lvt(), |index| state.processor.extended_lvt(index))
 }
 
 /// Returns a general register of the thread, by its number in instruction encodings.

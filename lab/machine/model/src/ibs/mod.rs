@@ -60,6 +60,9 @@ pub(crate) struct Ibs {
     tagged: Option<(ExecutedOp, u8)>,
     /// Stops that came while an op was tagged.
     late_stops: u32,
+    /// What the processor executes in turn, and which is next.
+    ops: Vec<ExecutedOp>,
+    next: usize,
     /// The state of the random numbers.
     random: u64,
 }
@@ -74,6 +77,8 @@ impl Ibs {
             record: [0; 8],
             tagged: None,
             late_stops: 0,
+            ops: Vec::new(),
+            next: 0,
             random: 1,
         }
     }
@@ -113,7 +118,35 @@ impl Ibs {
         }
     }
 
-    fn is_counting(&self) -> bool {
+    pub(crate) fn set_ops(&mut self, ops: Vec<ExecutedOp>) {
+        (self.ops, self.next) = (ops, 0);
+    }
+
+    /// Lets the ops retire in turn that take so many cycles, `other` if there are none.
+    pub(crate) fn run(&mut self, cycles: u64, other: ExecutedOp) {
+        let Some(facts) = self.facts.clone() else { return };
+        let lap = if self.ops.is_empty() { vec![other] } else { self.ops.clone() };
+        let cycles_of_lap: u64 = lap.iter().map(|op| u64::from(op.cycles)).sum();
+        let counted_of_lap =
+            if bit(self.control, COUNTS_OPS) { u64::try_from(lap.len()).unwrap_or(1) } else { cycles_of_lap };
+        let mut left = cycles;
+        // Only the counter moves while whole laps go by without a tag.
+        if self.is_counting() && self.tagged.is_none() && cycles_of_lap > 0 {
+            let counter = field(self.control, COUNTER.0, COUNTER.1);
+            let room = self.period(&facts).saturating_sub(counter + 1) / counted_of_lap.max(1);
+            let laps = room.min(left / cycles_of_lap);
+            self.set_counter(counter + laps * counted_of_lap);
+            left -= laps * cycles_of_lap;
+        }
+        while left > 0 && (self.is_counting() || self.tagged.is_some()) {
+            let Some(op) = lap.get(self.next % lap.len()) else { return };
+            self.next = (self.next + 1) % lap.len();
+            self.retire(op);
+            left = left.saturating_sub(u64::from(op.cycles).max(1));
+        }
+    }
+
+    pub(crate) fn is_counting(&self) -> bool {
         bit(self.control, ENABLE) && !bit(self.control, VALID) && !bit(self.control_2, DISABLE)
     }
 

@@ -91,6 +91,7 @@ impl Processor {
     ) {
         let mut freezes = false;
         self.let_records_arrive();
+        self.run_ops(events);
         // That Nehalem's counters were idle for a moment in a handler is no matter of the events in it.
         if !is_between {
             self.pmu.elapse();

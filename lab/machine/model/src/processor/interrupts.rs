@@ -94,6 +94,17 @@ impl Processor {
         self.apic.lvt()
     }
 
+    /// Reads a memory-mapped extended LVT entry of AMD; 0 if there is none.
+    #[must_use]
+    pub fn extended_lvt(&self, index: usize) -> u32 {
+        self.apic.extended_lvt(index).unwrap_or_default()
+    }
+
+    /// Sets an extended LVT entry, as firmware or another driver does.
+    pub fn set_extended_lvt(&mut self, index: usize, entry: u32) {
+        self.apic.set_extended_lvt(index, entry);
+    }
+
     /// Writes the memory-mapped LVT performance entry. Reserved and read-only bits are dropped.
     pub fn set_lvt(&mut self, value: u32) {
         let was_open = self.apic.delivers();

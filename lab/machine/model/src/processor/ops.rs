@@ -1,7 +1,8 @@
 //! Ops that a processor executes, as far as Instruction-Based Sampling sees them.
 
 use super::Processor;
-use crate::ibs::ExecutedOp;
+use crate::ibs::{ExecutedOp, OpKind};
+use crate::select::Selected;
 
 impl Processor {
     /// Lets these ops retire, in order. Counters do not count them.
@@ -11,9 +12,24 @@ impl Processor {
         }
     }
 
+    /// Sets the ops that the processor executes in turn while it [runs](Self::run), as many as take the cycles that it
+    /// runs for. Without any, they compute, at the [place](Self::set_place) of the script.
+    pub fn set_ops(&mut self, ops: Vec<ExecutedOp>) {
+        self.ibs.set_ops(ops);
+    }
+
     /// Sets `IBSCTL`, the entry of the local vector table for Instruction-Based Sampling, as firmware leaves it; 0 is
     /// none.
     pub fn set_ibs_entry(&mut self, entry: u64) {
         self.ibs.set_entry(entry);
+    }
+
+    /// Lets ops retire for as long as the code takes that is executed.
+    pub(super) fn run_ops(&mut self, events: &dyn Fn(Selected, u64) -> u64) {
+        const CYCLES: u16 = 0x076;
+        if self.ibs.is_counting() {
+            let other = ExecutedOp { ip: self.debug_store.place(), cycles: 1, kind: OpKind::Other };
+            self.ibs.run(events(Selected::event(CYCLES, 0), 0), other);
+        }
     }
 }

@@ -1,0 +1,139 @@
+//! Ops of a session that AMD's Instruction-Based Sampling samples: the event of cycles or of instructions that is
+//! precise. A counter counts the event, and in its interrupts the unit of the processor is looked at.
+
+use alloc::vec::Vec;
+
+use pmu::ProcessorIndex;
+use pmu::first_access::{Phase, RegisterGroup};
+use pmu::ibs::{self, Counted, MissingFeature, OpSampling};
+use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
+use protocol::{ErrorCode, event_flags};
+use sample_ring::Slot;
+
+use crate::boxed::Boxed;
+use crate::event::{PlannedEvent, Service};
+use crate::first_failure::FirstFailure;
+use crate::platform::{EngineContext, Platform};
+use crate::reply::{Refusal, invalid, no_op_sampling};
+use crate::sampler::{OpUnit, Subscriber};
+use crate::session::{Place, Session};
+use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
+
+/// The ops of a session.
+#[derive(Debug)]
+pub struct OpRecording {
+    /// Index of the event.
+    event: usize,
+    counted: Counted,
+    subscriber: Subscriber,
+    /// What was examined, in ascending order of the processors.
+    units: Vec<(ProcessorIndex, OpSampling)>,
+    /// One for each processor of the session, in its order.
+    each: Vec<(ProcessorIndex, Slot<Boxed<OpUnit>>)>,
+}
+
+impl OpRecording {
+    /// Plans the sampling of ops for these events, if one of them asks for it. `other` is the number of a session that
+    /// samples ops.
+    #[inline(never)] // its stack is not in use in the rest of a start
+    pub fn plan<M: Platform>(
+        events: &[PlannedEvent],
+        processors: &[ProcessorIndex],
+        subscriber: Option<Subscriber>,
+        other: Option<u64>,
+        context: EngineContext<'_, M>,
+    ) -> Result<Option<Self>, Refusal> {
+        const CHOICE: u32 = event_flags::LOADS | event_flags::STORES;
+        if let Some(event) = events.iter().find(|event| event.flags & CHOICE != 0 && !event.samples_ops()) {
+            return Err(invalid(ErrorCode::BadFlags, event.flags.into()).source(event.requested.source));
+        }
+        let mut own = events.iter().enumerate().filter(|(_, event)| event.samples_ops());
+        let (Some((index, event)), Some(subscriber)) = (own.next(), subscriber) else { return Ok(None) };
+        let source = event.requested.source;
+        if own.next().is_some() || other.is_some() {
+            let refusal = Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::OpSamplingTaken).source(source);
+            return Err(refusal.detail(other.unwrap_or(0), 0));
+        }
+        let select = match event.service {
+            Service::Counter { state, .. } => context.hal.events.source_of(state).map(|source| source.select),
+            _ => None,
+        };
+        let lacking = |feature| no_op_sampling(feature).source(source);
+        let counted = select.and_then(Counted::of).ok_or_else(|| lacking(MissingFeature::OtherEvent))?;
+        let mut units = Vec::new();
+        for processor in processors {
+            let unit = context.pinned_to(*processor, ibs::examine_first)?;
+            let unit = unit.and_then(|unit| if unit.counts(counted) { Ok(unit) } else { Err(MissingFeature::NoOps) });
+            units.try_push((*processor, unit.map_err(|feature| lacking(feature).processor(*processor))?))?;
+        }
+        context.access_first(processors, RegisterGroup::OpSampling, Phase::Read)?;
+        Ok(Some(Self { event: index, counted, subscriber, units, each: Vec::new() }))
+    }
+
+    /// Adds the processor that was added last to the session.
+    #[inline(never)] // its stack is not in use in the rest of a start
+    pub fn add(&mut self, processor: ProcessorIndex, events: &[PlannedEvent], places: &[Place]) -> Result<(), Refusal> {
+        let place = places.get(places.len().saturating_sub(events.len())..).and_then(|row| row.get(self.event));
+        let unit = self.units.iter().find(|(number, _)| *number == processor);
+        let (Some(Place::Counter(counter)), Some((_, unit))) = (place, unit) else { return Ok(()) };
+        let Some(event) = events.get(self.event) else { return Ok(()) };
+        let slot = Slot::empty();
+        let unit = OpUnit::new(*unit, self.counted, (event.modes, event.flags), *counter, self.subscriber);
+        // The slot is empty.
+        let _ = slot.try_put(Boxed::new(unit).ok_or(NO_MEMORY)?);
+        self.each.try_push((processor, slot))
+    }
+
+    fn of(&self, processor: ProcessorIndex) -> Option<&Slot<Boxed<OpUnit>>> {
+        let index = self.each.binary_search_by_key(&processor, |(number, _)| *number).ok()?;
+        self.each.get(index).map(|(_, slot)| slot)
+    }
+
+    /// Checks that no interrupt of the units is delivered, and unless `force` that no other program uses them, and
+    /// tries what the session will write.
+    #[inline(never)] // its stack is not in use in the rest of a start
+    pub fn acquire<M: Platform>(&self, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
+        let processors = try_collect(self.each.iter().map(|(processor, _)| *processor), self.each.len())?;
+        let (interrupting, found) = (FirstFailure::none(), FirstFailure::none());
+        context.on_awake(&processors, |current| {
+            let unit = self.of(current.index()).and_then(|slot| slot.try_with(|unit| unit.unit()));
+            let Some(unit) = unit else { return };
+            if let Err(feature) = unit.check_entry(current.cpu()) {
+                interrupting.set(current.index(), feature as u64, 0);
+            } else if let Some((register, value)) = unit.in_use_elsewhere(current.cpu()).filter(|_| !force) {
+                found.set(current.index(), register.into(), value);
+            }
+        })?;
+        interrupting.refuse(STATUS_NOT_SUPPORTED, ErrorCode::NoOpSampling)?;
+        found.refuse(STATUS_DEVICE_BUSY, ErrorCode::OpSamplingInUse)?;
+        context.access_first(&processors, RegisterGroup::OpSampling, Phase::Write)?;
+        for (processor, slot) in &self.each {
+            let tried = context.pinned_to(*processor, |cpu| context.hal.try_op_sampling(cpu))?;
+            let control =
+                tried.map_err(|fault| context.fault_refusal(ErrorCode::RegisterFault, fault).processor(*processor))?;
+            slot.try_with(|unit| unit.set_found(control));
+        }
+        Ok(())
+    }
+
+    /// Takes the unit for use on a processor.
+    pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<OpUnit>> {
+        self.of(processor)?.try_take()
+    }
+
+    /// Puts the unit of a processor back.
+    pub fn put(&self, processor: ProcessorIndex, unit: Boxed<OpUnit>) {
+        // The slot is empty since it was taken. Memory cannot be freed here.
+        core::mem::forget(match self.of(processor) {
+            Some(slot) => slot.try_put(unit).err(),
+            None => Some(unit),
+        });
+    }
+}
+
+impl Session {
+    /// Returns whether ops are sampled, by an event that runs.
+    pub fn samples_ops(&self) -> bool {
+        self.events.iter().any(|event| event.runs() && event.samples_ops())
+    }
+}

@@ -1,0 +1,411 @@
+//! Ops that AMD's Instruction-Based Sampling samples in the interrupts of a counter.
+
+#![cfg(test)]
+
+use std::collections::BTreeMap;
+
+use ::engine::{Engine, Interrupted};
+use model::{
+    DataSource as From, ExecutedOp, FaultingAccess, InterruptMode, MemoryAccess, Mode, OpKind, Processor, Quirk,
+};
+use pmu::ibs::MissingFeature;
+use pmu::source::RawEvent;
+use proptest::prelude::*;
+use protocol::{
+    AccessEncoding, AccessOperation, AccessRecord, ErrorCode, Event, EventRequest, PreciseSample, Record, StartHeader,
+    UNKNOWN, event_flags, flags, is_kernel_address, modes,
+};
+use simulation::{Client, SimMachine};
+
+use crate::recorded::scene::{engine, fetched, machine, started, stopped};
+
+/// A processor of each generation, its encoding, and the number of its source for the L3 cache.
+const PROCESSORS: [(&str, AccessEncoding, u32); 6] = [
+    ("deneb-940", AccessEncoding::Ibs, 2),
+    ("rome-7742", AccessEncoding::Ibs, 2),
+    ("milan-7713", AccessEncoding::IbsZen3, 2),
+    ("cezanne-5800h", AccessEncoding::IbsZen3Client, 2),
+    ("zen4-7700x", AccessEncoding::IbsZen4, 1),
+    ("zen5-9800x3d", AccessEncoding::IbsZen4, 1),
+];
+
+const INTERVAL: u32 = 10_000;
+const USER: u64 = 0x7FF6_0000_1000;
+const KERNEL: u64 = 0xFFFF_F801_0000_1000;
+
+const CONTROL: u32 = 0xC001_1033;
+const ENABLE: u64 = 1 << 17;
+
+fn raw(event: u16) -> u64 {
+    RawEvent::new().with_event(event).source().0
+}
+
+/// Returns the precise form of cycles.
+fn cycles() -> EventRequest {
+    EventRequest {
+        event: Event::of(raw(0x76)),
+        modes: modes::BOTH | modes::PRECISE,
+        interval: INTERVAL,
+        ..EventRequest::EMPTY
+    }
+}
+
+fn header() -> StartHeader {
+    StartHeader { ring: 4096, budget: 900, ..StartHeader::EMPTY }
+}
+
+const fn op(ip: u64, kind: OpKind) -> ExecutedOp {
+    ExecutedOp { ip, cycles: 7, kind }
+}
+
+const fn access(address: u64, source: From) -> MemoryAccess {
+    MemoryAccess { address, source, modified: false, latency: 300, tlb_miss: false, locked: false }
+}
+
+/// Ops of each kind, whose addresses tell which is which; their data are in either half of the address space.
+fn ops() -> Vec<ExecutedOp> {
+    vec![
+        op(USER, OpKind::Other),
+        op(USER + 4, OpKind::Load(access(0x1111_0000, From::L1))),
+        op(USER + 8, OpKind::Load(access(0x2222_0000, From::L3))),
+        op(USER + 12, OpKind::Store(access(0x3333_0000, From::Dram))),
+        op(USER + 16, OpKind::Branch { target: USER, taken: true, mispredicted: false }),
+        op(USER + 20, OpKind::Load(access(KERNEL + 0x8000, From::L2))),
+        op(KERNEL, OpKind::Load(access(0x4444_0000, From::FarDram))),
+        op(KERNEL + 4, OpKind::Other),
+        op(USER + 24, OpKind::Microcode),
+    ]
+}
+
+fn interrupted(thread: u32) -> Interrupted {
+    Interrupted { ip: 0xBAD, process: 100, thread, mode: protocol::Mode::User }
+}
+
+/// Lets the counter overflow, and serves its interrupt.
+fn overflow(machine: &SimMachine, engine: &Engine<&SimMachine>, thread: u32) {
+    machine.run(0, Mode::User, &|_| INTERVAL.into());
+    machine.deliver(engine, 0, &interrupted(thread));
+}
+
+/// Returns the samples, each with its access.
+fn by_sample(records: &[Record]) -> Vec<(PreciseSample, Option<AccessRecord>)> {
+    let mut samples: Vec<(PreciseSample, Option<AccessRecord>)> = Vec::new();
+    for record in records {
+        match record {
+            Record::Precise(sample) => samples.push((*sample, None)),
+            Record::Access(access) => {
+                let Some((sample, place)) = samples.last_mut() else { unreachable!("an access without a sample") };
+                let of = |time, process, thread, event, number: u64| (time, process, thread, event, number & 0xFFFF);
+                assert_eq!(
+                    of(sample.time, sample.process, sample.thread, sample.event, sample.number),
+                    of(access.time, access.process, access.thread, access.event, access.number.into())
+                );
+                assert!(place.replace(*access).is_none());
+            }
+            other => unreachable!("{other:?}"),
+        }
+    }
+    samples
+}
+
+/// Checks what a sample tells of the op at its address.
+fn check(name: &str, sample: &PreciseSample, access: Option<&AccessRecord>, modes: u32, encoding: AccessEncoding) {
+    let found = ops().into_iter().find(|op| op.ip == sample.ip).unwrap_or_else(|| panic!("{name}: {sample:x?}"));
+    let (operation, memory) = match found.kind {
+        OpKind::Load(memory) => (AccessOperation::Load, memory),
+        OpKind::Store(memory) => (AccessOperation::Store, memory),
+        _ => return assert!(access.is_none(), "{name}"),
+    };
+    let access = access.unwrap();
+    let is_shown = modes & modes::KERNEL != 0 || !is_kernel_address(memory.address);
+    assert_eq!(access.address, if is_shown { memory.address } else { 0 }, "{name}");
+    let has_latency = operation == AccessOperation::Load && memory.source != From::L1;
+    assert_eq!(access.latency, if has_latency { memory.latency.into() } else { 0 }, "{name}");
+    assert_eq!((access.operation, access.encoding), (operation, encoding), "{name}");
+}
+
+#[test]
+fn each_overflow_has_the_op_that_retired_before_it() {
+    for (name, encoding, l3) in PROCESSORS {
+        for modes in [modes::USER, modes::BOTH] {
+            let machine = machine(name, 0, 1);
+            let mut engine = engine(&machine);
+            let client = Client::open(&mut engine, 1, 10);
+            let mut ops = ops();
+            // No bit of the oldest tells that an address is of another op.
+            ops.retain(|op| name != "deneb-940" || op.kind != OpKind::Microcode);
+            machine.processor(0).model().set_ops(ops);
+            let request = EventRequest { modes: modes | modes::PRECISE, ..cycles() };
+            let session = started(client, &mut engine, &header(), &[request]);
+            for _ in 0..200 {
+                overflow(&machine, &engine, 200);
+            }
+            let [count] = stopped(client, &mut engine, session, None)[..] else { panic!() };
+            let samples = by_sample(&fetched(client, &mut engine, session));
+            assert_eq!((count.samples, count.samples + count.unmet), (samples.len() as u64, 200), "{name}");
+            let mut seen = BTreeMap::new();
+            for (sample, access) in &samples {
+                check(name, sample, access.as_ref(), modes, encoding);
+                let mode = if is_kernel_address(sample.ip) { protocol::Mode::Kernel } else { protocol::Mode::User };
+                assert_eq!((sample.mode, sample.interval), (mode, INTERVAL), "{name}");
+                assert!(modes & modes::KERNEL != 0 || mode == protocol::Mode::User, "{name}");
+                *seen.entry(sample.ip).or_insert(0) += 1;
+                let is_l3 = sample.ip == USER + 8;
+                assert!(!is_l3 || access.unwrap().source >> 22 & 0x1F == l3, "{name}: {access:x?}");
+            }
+            // Each op has its share, but those without an address, or in a mode that was not asked for.
+            assert_eq!(seen.len(), if modes & modes::KERNEL != 0 { 8 } else { 6 }, "{name}: {seen:x?}");
+            assert_eq!(machine.processor(0).model().rdmsr(CONTROL).unwrap() & ENABLE, 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn ops_that_do_not_load_or_store_are_left_out_where_these_are_asked_for() {
+    for (flags, addresses) in [
+        (event_flags::LOADS, &[USER + 4, USER + 8, USER + 20, KERNEL][..]),
+        (event_flags::STORES, &[USER + 12]),
+        (event_flags::LOADS | event_flags::STORES, &[USER + 4, USER + 8, USER + 12, USER + 20, KERNEL]),
+    ] {
+        let machine = machine("zen4-7700x", 0, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        machine.processor(0).model().set_ops(ops());
+        let session = started(client, &mut engine, &header(), &[EventRequest { flags, ..cycles() }]);
+        for _ in 0..300 {
+            overflow(&machine, &engine, 200);
+        }
+        let [count] = stopped(client, &mut engine, session, None)[..] else { panic!() };
+        let samples = by_sample(&fetched(client, &mut engine, session));
+        let seen: std::collections::BTreeSet<u64> = samples.iter().map(|(sample, _)| sample.ip).collect();
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), addresses);
+        assert!(count.unmet > 0 && count.samples + count.unmet == 300 && samples.iter().all(|(_, one)| one.is_some()));
+    }
+}
+
+/// The op may be of a thread that ran in between, so the thread is that of the interrupt only if it was before, too.
+#[test]
+fn the_thread_of_an_op_is_known_if_it_ran_at_both_ends_of_the_period() {
+    let machine = machine("zen5-9800x3d", 0, 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, &header(), &[cycles()]);
+    machine.processor(0).model().set_place(USER, 0);
+    for thread in [200, 200, 204, 204, 204, 200] {
+        overflow(&machine, &engine, thread);
+    }
+    let samples = by_sample(&fetched(client, &mut engine, session));
+    let threads: Vec<u32> = samples.iter().map(|(sample, _)| sample.thread).collect();
+    assert_eq!(threads, [UNKNOWN, 200, UNKNOWN, 204, 204, UNKNOWN]);
+    assert!(
+        samples.iter().all(|(sample, _)| sample.ip == USER && (sample.process == 100) == (sample.thread != UNKNOWN))
+    );
+}
+
+fn refused(machine: &SimMachine, event: EventRequest) -> (u32, u64) {
+    let mut engine = engine(machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let answer = client.start_with(&mut engine, header(), &[event]).header();
+    (answer.cause, answer.detail[0])
+}
+
+#[test]
+fn what_cannot_sample_ops_is_refused_with_its_reason_and_nothing_is_written() {
+    let none = |feature: MissingFeature| (ErrorCode::NoOpSampling as u32, feature as u64);
+    let dump = |name: &str| cpuid_dumps::find(name).unwrap().cpuid();
+    let zen4 = |change: fn(u32, [u32; 4]) -> [u32; 4]| {
+        let dump = dump("zen4-7700x");
+        SimMachine::of([Processor::new(Box::new(move |leaf, subleaf| change(leaf, dump.cpuid(leaf, subleaf))))])
+    };
+    let guest = zen4(|leaf, [eax, ebx, ecx, edx]| [eax, ebx, if leaf == 1 { ecx | 1 << 31 } else { ecx }, edx]);
+    let hidden = zen4(|leaf, found| if leaf == 0x8000_001B { [0x801, 0, 0, 0] } else { found });
+    let no_entry = machine("zen4-7700x", 0, 1);
+    no_entry.processor(0).model().set_ibs_entry(0);
+    let other_driver = machine("zen4-7700x", 0, 1);
+    other_driver.processor(0).model().set_extended_lvt(0, 0x400);
+    let cycles_alone = zen4(|leaf, found| if leaf == 0x8000_001B { [0b101, 0, 0, 0] } else { found });
+    let ops = EventRequest { event: Event::of(raw(0xC1)), ..cycles() };
+    let other = EventRequest { event: Event::of(raw(0xC2)), ..cycles() };
+    for (machine, event, expected) in [
+        (&guest, cycles(), none(MissingFeature::Hypervisor)),
+        (&hidden, cycles(), none(MissingFeature::NoUnit)),
+        (&machine("raven-ridge-2500u", 0, 1), cycles(), none(MissingFeature::NoUnit)),
+        (&no_entry, cycles(), none(MissingFeature::NoEntry)),
+        (&other_driver, cycles(), none(MissingFeature::Interrupts)),
+        (&cycles_alone, ops, none(MissingFeature::NoOps)),
+        (&machine("zen4-7700x", 0, 1), other, none(MissingFeature::OtherEvent)),
+    ] {
+        assert_eq!(refused(machine, event), expected);
+        let control = machine.processor(0).model().rdmsr(CONTROL);
+        assert_eq!(control.unwrap_or(0), 0, "{expected:?}");
+    }
+    for quirk in [Quirk::Ignores { register: CONTROL }, Quirk::Drops { register: CONTROL, bits: ENABLE }] {
+        let silent = machine("zen4-7700x", 0, 1);
+        silent.processor(0).model().set_quirks([quirk]);
+        assert_eq!(refused(&silent, cycles()), none(MissingFeature::NotDelivered));
+    }
+    let faulting = machine("zen4-7700x", 0, 1);
+    faulting.processor(0).model().set_faulting([FaultingAccess::Rdmsr(0xC001_1037)]);
+    assert_eq!(refused(&faulting, cycles()).0, ErrorCode::RegisterFault as u32);
+    let plain = EventRequest { modes: modes::BOTH, flags: event_flags::LOADS, ..cycles() };
+    assert_eq!(refused(&machine("zen4-7700x", 0, 1), plain).0, ErrorCode::BadFlags as u32);
+}
+
+#[test]
+fn one_event_of_one_session_samples_ops_and_what_another_program_uses_is_left_to_it() {
+    let machine = machine("zen4-7700x", 0, 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let ops = EventRequest { event: Event::of(raw(0xC1)), ..cycles() };
+    let both = client.start_with(&mut engine, header(), &[cycles(), ops]).header();
+    assert_eq!((both.cause, both.detail[0]), (ErrorCode::OpSamplingTaken as u32, 0));
+    let session = started(client, &mut engine, &header(), &[ops]);
+    let second = client.start_with(&mut engine, header(), &[cycles()]).header();
+    assert_eq!((second.cause, second.detail[0]), (ErrorCode::OpSamplingTaken as u32, session));
+    overflow(&machine, &engine, 200);
+    stopped(client, &mut engine, session, None);
+    // Another program has it, and keeps it unless it is forced; it gets it back then.
+    let foreign = ENABLE | 0x1234;
+    machine.processor(0).model().wrmsr(CONTROL, foreign).unwrap();
+    let third = client.start_with(&mut engine, header(), &[cycles()]).header();
+    let [register, value] = third.detail;
+    let settings = ENABLE | 0xFFFF;
+    assert_eq!((third.cause, register), (ErrorCode::OpSamplingInUse as u32, CONTROL.into()));
+    assert_eq!(value & settings, foreign);
+    let force = StartHeader { flags: flags::FORCE, ..header() };
+    let session = started(client, &mut engine, &force, &[cycles()]);
+    overflow(&machine, &engine, 200);
+    stopped(client, &mut engine, session, None);
+    assert_eq!(machine.processor(0).model().rdmsr(CONTROL).unwrap() & settings, foreign);
+}
+
+/// What a program writes while ops are sampled is its own from then on, and the count is marked.
+#[test]
+fn a_program_that_takes_the_unit_has_it_and_no_more_ops_are_sampled() {
+    for by_tick in [false, true] {
+        let machine = machine("zen5-9800x3d", 0, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, &header(), &[cycles()]);
+        overflow(&machine, &engine, 200);
+        let foreign = ENABLE | 0x7000;
+        machine.processor(0).model().wrmsr(CONTROL, foreign).unwrap();
+        if !by_tick {
+            overflow(&machine, &engine, 200);
+        }
+        machine.tick_sampling(&engine, 0);
+        overflow(&machine, &engine, 200);
+        let [count] = stopped(client, &mut engine, session, None)[..] else { panic!() };
+        assert_eq!((count.samples, count.unmet), (1, if by_tick { 1 } else { 2 }));
+        assert_eq!(u64::from(count.disturbed_register), u64::from(CONTROL));
+        assert_eq!(machine.processor(0).model().rdmsr(CONTROL).unwrap() & (ENABLE | 0xFFFF), foreign);
+    }
+}
+
+#[test]
+fn an_interrupt_accesses_the_unit_as_often_as_is_documented() {
+    for (kind, reads) in
+        [(OpKind::Other, 4), (OpKind::Store(access(1, From::L1)), 5), (OpKind::Load(access(1, From::L1)), 6)]
+    {
+        let of = |modes: u32| {
+            let machine = machine("zen4-7700x", 0, 1);
+            let mut engine = engine(&machine);
+            let client = Client::open(&mut engine, 1, 10);
+            machine.processor(0).model().set_ops(vec![op(USER, kind)]);
+            started(client, &mut engine, &header(), &[EventRequest { modes, ..cycles() }]);
+            overflow(&machine, &engine, 200);
+            machine.run(0, Mode::User, &|_| INTERVAL.into());
+            let before = machine.processor(0).model().accesses();
+            machine.deliver(&engine, 0, &interrupted(200));
+            let after = machine.processor(0).model().accesses();
+            [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
+        };
+        let [own, plain] = [of(modes::BOTH | modes::PRECISE), of(modes::BOTH)];
+        assert_eq!(own, [plain[0] + reads, plain[1] + 1, plain[2]], "{kind:?}");
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Overflow,
+    Tick,
+    Sleep { lost: bool },
+    Other,
+    Run(u16),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => Just(Step::Overflow),
+        2 => Just(Step::Tick),
+        1 => any::<bool>().prop_map(|lost| Step::Sleep { lost }),
+        1 => Just(Step::Other),
+        3 => any::<u16>().prop_map(Step::Run),
+    ]
+}
+
+proptest! {
+    /// Whatever happens in between: each sample is an op that the processor executed, with what that op did, each
+    /// overflow is accounted, and the register is left as it was found.
+    #[test]
+    fn every_op_is_one_that_the_processor_executed(
+        steps in prop::collection::vec(step(), 1..40),
+        (processor, interrupts) in (1..PROCESSORS.len(), 0..3_usize),
+        frequency in prop::option::of(100..10_000_u32),
+        (both, event) in (any::<bool>(), prop::sample::select(vec![0x76_u16, 0xC0, 0xC1])),
+    ) {
+        let (name, encoding, _) = PROCESSORS[processor];
+        let machine = machine(name, 0, 1);
+        let mode = InterruptMode::ALL[interrupts];
+        machine.processor(0).model().set_interrupt_mode(mode);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        machine.processor(0).model().set_ops(ops());
+        let modes = if both { modes::BOTH } else { modes::USER };
+        let request = EventRequest {
+            event: Event::of(raw(event)),
+            modes: modes | modes::PRECISE,
+            frequency: frequency.unwrap_or(0),
+            ..cycles()
+        };
+        let session = started(client, &mut engine, &header(), &[request]);
+        let mut other = None;
+        for step in steps {
+            match step {
+                Step::Overflow => overflow(&machine, &engine, 200),
+                Step::Run(count) => machine.run(0, Mode::User, &|_| count.into()),
+                Step::Tick => {
+                    machine.pass(100_000);
+                    machine.tick_sampling(&engine, 0);
+                }
+                Step::Sleep { lost } => {
+                    machine.fall_asleep(&engine);
+                    if lost {
+                        machine.processor(0).model().lose_power();
+                    }
+                    machine.wake(&engine);
+                }
+                Step::Other => match other.take() {
+                    None => {
+                        let request = EventRequest { modes: modes::BOTH, ..cycles() };
+                        other = Some(started(client, &mut engine, &header(), &[request]));
+                    }
+                    Some(session) => drop(stopped(client, &mut engine, session, None)),
+                },
+            }
+        }
+        let [count] = stopped(client, &mut engine, session, None)[..] else { panic!() };
+        let records = fetched(client, &mut engine, session);
+        let own: Vec<Record> =
+            records.into_iter().filter(|record| matches!(record, Record::Precise(_) | Record::Access(_))).collect();
+        let samples = by_sample(&own);
+        prop_assert_eq!(samples.len() as u64, count.samples);
+        for (sample, access) in &samples {
+            check(name, sample, access.as_ref(), modes, encoding);
+            prop_assert!(sample.thread == 200 || sample.thread == UNKNOWN);
+        }
+        let numbers: Vec<u64> = samples.iter().map(|(sample, _)| sample.number).collect();
+        prop_assert!(numbers.is_sorted_by(|one, next| one < next));
+        prop_assert_eq!(machine.processor(0).model().rdmsr(CONTROL).unwrap() & (ENABLE | 0xFFFF), 0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Texts for refusals about the ops that Instruction-Based Sampling samples.
+
+use pmu::ibs::MissingFeature;
+use protocol::{ErrorCode, ReplyHeader};
+
+use crate::text::unavailable::OTHER_PROFILERS;
+
+/// Returns what happened and why; empty for other causes.
+pub fn sentence(cause: ErrorCode, header: &ReplyHeader) -> String {
+    let ReplyHeader { processor, detail: [first, second], .. } = *header;
+    match cause {
+        ErrorCode::NoOpSampling => {
+            let why = match MissingFeature::from_number(first) {
+                Some(MissingFeature::NoUnit) | None => {
+                    "it has no Instruction-Based Sampling (IBS) of ops, or the firmware hides it"
+                }
+                Some(MissingFeature::Hypervisor) => {
+                    "a hypervisor runs the system, also where Windows has security based on\n  \
+                     virtualization, and none is known to let a guest use IBS"
+                }
+                Some(MissingFeature::NoEntry) => {
+                    "the firmware has chosen no entry of the local vector table for the\n  interrupt of IBS"
+                }
+                Some(MissingFeature::Interrupts) => {
+                    "another program gets the interrupts of IBS: its entry of the local vector\n  table is not masked"
+                }
+                Some(MissingFeature::NotDelivered) => "its IBS sampled nothing of a loop that halprof executed",
+                Some(MissingFeature::NoOps) => "its IBS counts cycles alone, and no ops",
+                Some(MissingFeature::OtherEvent) => "AMD's IBS samples at cycles and at ops, and the event is neither",
+            };
+            format!("CPU {processor} does not sample this event precisely\n  because: {why}")
+        }
+        ErrorCode::OpSamplingInUse => format!(
+            "the Instruction-Based Sampling of CPU {processor} is in use by another program\n  \
+             because: register {first:#x} is {second:#x}"
+        ),
+        ErrorCode::OpSamplingTaken if first == 0 => {
+            "two events of the session are precise; AMD's processors sample one at a time".to_owned()
+        }
+        ErrorCode::OpSamplingTaken => {
+            format!("session {first} has a precise event; AMD's processors sample one at a time")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns what to do about it; `None` for other causes.
+pub fn remedy(cause: ErrorCode, header: &ReplyHeader) -> Option<String> {
+    let [first, _] = header.detail;
+    let text = match cause {
+        ErrorCode::NoOpSampling => match MissingFeature::from_number(first) {
+            Some(MissingFeature::OtherEvent) => "cycles:p or instructions:p, or the event without :p",
+            Some(MissingFeature::NoOps) => "cycles:p, or the event without :p",
+            Some(MissingFeature::Interrupts) => OTHER_PROFILERS,
+            Some(MissingFeature::NoUnit) => "the firmware's setting of IBS, or the event without :p",
+            _ => "the event without :p",
+        }
+        .to_owned(),
+        ErrorCode::OpSamplingInUse => OTHER_PROFILERS.to_owned(),
+        ErrorCode::OpSamplingTaken if first == 0 => "one of them with :p, or one after the other".to_owned(),
+        ErrorCode::OpSamplingTaken => ".\\client status   (shows the sessions)".to_owned(),
+        _ => return None,
+    };
+    Some(text)
+}
