@@ -85,8 +85,8 @@ const EXPORTS: &[Package] = &[
 const PROFILES: &[Package] = &[
     Package {
         name: "llvm-19",
-        reason: "makes a profile for compilers of last branches",
-        present: || on_path("llvm-profgen-19") && on_path("llvm-objcopy-19"),
+        reason: "makes a profile for compilers of last branches, and reads types of PDBs",
+        present: || on_path("llvm-profgen-19") && on_path("llvm-objcopy-19") && on_path("llvm-pdbutil-19"),
     },
     Package { name: "clang-19", reason: "compiles with that profile", present: || on_path("clang-19") },
     Package { name: "lld-19", reason: "links what it compiles", present: || on_path("ld.lld-19") },

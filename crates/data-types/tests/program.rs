@@ -1,12 +1,16 @@
 //! The programs of `programs`, which `programs/make.sh` compiles.
 
+use std::env;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use data_types::{DataTypes, Place};
 use flate2::read::GzDecoder;
 use object::{Object as _, ObjectSection as _};
+
+/// The folder of other builds of the programs, in the environment.
+const FOLDER: &str = "HALPROF_DATA_TYPES";
 
 /// An access that a program says about itself.
 #[derive(Debug)]
@@ -26,7 +30,8 @@ pub struct Program {
 }
 
 fn unpacked(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let path = env::var_os(FOLDER).map_or(own, PathBuf::from).join(name);
     let mut bytes = Vec::new();
     GzDecoder::new(File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
     bytes

@@ -9,6 +9,7 @@ mod bench;
 mod client;
 mod counters;
 mod crates;
+mod data_types;
 mod exports;
 mod images;
 mod libpfm4;
@@ -43,6 +44,7 @@ fn run(workspace: &Workspace) -> Result<()> {
     crates::run(workspace)?;
     if cfg!(target_os = "linux") {
         exports::run(workspace)?;
+        data_types::run(workspace)?;
         libpfm4::run(workspace)?;
         monitoring::run(workspace)?;
         counters::run(workspace)?;
