@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 3] = ["objects", "records", "statics"];
 const SCRIPT: &str = "crates/data-types/tests/programs/make.sh";
 
 /// Least number of members whose names are compared.
-const MEMBERS: usize = 100;
+const MEMBERS: usize = 90;
 
 /// Maximum number of structures within each other.
 const MAX_DEPTH: usize = 8;
