@@ -16,7 +16,6 @@ use crate::first_failure::FirstFailure;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid, no_op_sampling};
 use crate::sampler::{OpUnit, Subscriber};
-use crate::session::{Place, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
 /// The ops of a session.
@@ -70,15 +69,18 @@ impl OpRecording {
         Ok(Some(Self { event: index, counted, subscriber, units, each: Vec::new() }))
     }
 
-    /// Adds the processor that was added last to the session.
+    /// Returns the index of its event.
+    pub const fn event(&self) -> usize {
+        self.event
+    }
+
+    /// Adds a processor, whose counter counts the event.
     #[inline(never)] // its stack is not in use in the rest of a start
-    pub fn add(&mut self, processor: ProcessorIndex, events: &[PlannedEvent], places: &[Place]) -> Result<(), Refusal> {
-        let place = places.get(places.len().saturating_sub(events.len())..).and_then(|row| row.get(self.event));
+    pub fn add(&mut self, processor: ProcessorIndex, event: &PlannedEvent, counter: u8) -> Result<(), Refusal> {
         let unit = self.units.iter().find(|(number, _)| *number == processor);
-        let (Some(Place::Counter(counter)), Some((_, unit))) = (place, unit) else { return Ok(()) };
-        let Some(event) = events.get(self.event) else { return Ok(()) };
+        let Some((_, unit)) = unit else { return Ok(()) };
         let slot = Slot::empty();
-        let unit = OpUnit::new(*unit, self.counted, (event.modes, event.flags), *counter, self.subscriber);
+        let unit = OpUnit::new(*unit, self.counted, (event.modes, event.flags), counter, self.subscriber);
         // The slot is empty.
         let _ = slot.try_put(Boxed::new(unit).ok_or(NO_MEMORY)?);
         self.each.try_push((processor, slot))
@@ -128,12 +130,5 @@ impl OpRecording {
             Some(slot) => slot.try_put(unit).err(),
             None => Some(unit),
         });
-    }
-}
-
-impl Session {
-    /// Returns whether ops are sampled, by an event that runs.
-    pub fn samples_ops(&self) -> bool {
-        self.events.iter().any(|event| event.runs() && event.samples_ops())
     }
 }

@@ -292,7 +292,12 @@ impl<M: Platform> Planner<'_, M> {
             recording.add(processor, &session.events, core_type)?;
         }
         if let Some(recording) = &mut session.op_recording {
-            recording.add(processor, &session.events, &session.places)?;
+            let row = session.places.get(session.places.len().saturating_sub(width)..).unwrap_or_default();
+            if let (Some(event), Some(Place::Counter(counter))) =
+                (session.events.get(recording.event()), row.get(recording.event()))
+            {
+                recording.add(processor, event, *counter)?;
+            }
         }
         self.add_ring(session, processor)
     }

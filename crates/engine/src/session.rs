@@ -8,6 +8,7 @@ mod count;
 mod group;
 mod times;
 mod turns;
+mod uses;
 
 use alloc::vec::Vec;
 
@@ -276,29 +277,6 @@ impl Session {
     /// Returns whether a counter serves a running event.
     pub fn uses_counters(&self) -> bool {
         self.events.iter().any(|event| event.runs() && matches!(event.service, Service::Counter { .. }))
-    }
-
-    /// Returns the interval of the timers by which a running event is sampled, if there is such an event.
-    fn sampling_interval(&self) -> Option<u32> {
-        self.events.iter().find_map(|event| match event.service {
-            Service::Time { interval } if event.runs() && event.sampled => Some(interval),
-            _ => None,
-        })
-    }
-
-    /// Returns whether a running event is sampled by the performance monitor interrupt.
-    pub fn uses_interrupt(&self) -> bool {
-        self.events.iter().any(|event| event.runs() && event.needs_interrupt())
-    }
-
-    /// Returns whether the processors themselves record a running event.
-    pub fn uses_debug_store(&self) -> bool {
-        self.events.iter().any(|event| event.runs() && event.service.uses_debug_store())
-    }
-
-    /// Returns whether it records last branches.
-    pub fn records_last_branches(&self) -> bool {
-        self.last_branches.is_some() && self.has(EventFilter::ALL)
     }
 
     /// Notes that the session is read or stopped now on a processor. If no event of it runs, the last reading stands.

@@ -18,7 +18,9 @@ mod missing_feature;
 mod op;
 
 use x86_defs::amd::ibs::{self as registers, IbsCtl, IbsOpCtl};
-use x86_defs::cpuid::{Leaf1Ecx, Leaf8000001BEax, Leaf80000001Ecx, Signature, VENDOR_AMD, VENDOR_HYGON, leaf};
+use x86_defs::cpuid::{
+    AmdProcessor, Leaf1Ecx, Leaf8000001BEax, Leaf80000001Ecx, Signature, VENDOR_AMD, VENDOR_HYGON, leaf,
+};
 use x86_defs::local_apic::{LvtPerformance, X2APIC_EXTENDED_LVT};
 
 use crate::cpu::{Cpu, Cpuid, Msr, vendor};
@@ -75,7 +77,7 @@ impl Counted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpSampling {
     features: Leaf8000001BEax,
-    signature: Signature,
+    processor: Option<AmdProcessor>,
 }
 
 /// What a session lets the unit do on a processor.
@@ -123,7 +125,7 @@ pub fn examine(cpu: &impl Cpuid) -> Result<OpSampling, MissingFeature> {
     if !has_unit || !features.op_sam() {
         return Err(MissingFeature::NoUnit);
     }
-    Ok(OpSampling { features, signature: Signature::from_bits(identity.eax) })
+    Ok(OpSampling { features, processor: AmdProcessor::of(Signature::from_bits(identity.eax)) })
 }
 
 /// As [`examine`], on the processor of a pinned thread.
@@ -154,6 +156,9 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
             if unit.counts(counted) {
                 first.demand(IBS_OP_CTL, unit.settings(counted, u32::MAX).into_bits())?;
             }
+        }
+        if unit.features.rd_wr_op_cnt() {
+            first.write(IBS_OP_CTL, IbsOpCtl::new().with_cur_cnt(RANDOM).into_bits())?;
         }
         first.write(IBS_OP_CTL, 0)?;
         first.write(IBS_OP_CTL, unit.settings(Counted::Cycles, LEAST_PERIOD).with_en(true).into_bits())?;
@@ -191,10 +196,10 @@ impl OpSampling {
         self.features.zen4_extensions()
     }
 
-    /// Returns family and model of its processor.
+    /// Returns its processor, if it is known.
     #[must_use]
-    pub const fn signature(self) -> Signature {
-        self.signature
+    pub const fn processor(self) -> Option<AmdProcessor> {
+        self.processor
     }
 
     /// Checks that the interrupt of the unit cannot be delivered: two reads.
@@ -220,8 +225,7 @@ impl OpSampling {
     }
 
     /// Lets the unit sample on the current processor, for a counter with this interval. `None` if the control register
-    /// does not contain what its trial [found](crate::Hal::try_op_sampling), but for an op that was sampled since:
-    /// nothing was written then.
+    /// has other settings than its trial [found](crate::Hal::try_op_sampling): nothing was written then.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -238,7 +242,7 @@ impl OpSampling {
     }
 
     /// Ends the sampling, with the register as it was found; one that another program has taken over stays as it is. An
-    /// op that is tagged may still set [`val`](IbsOpCtl::val), which interrupts nobody.
+    /// op that is tagged may still set [`val`](IbsOpCtl::val), which does not interrupt.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

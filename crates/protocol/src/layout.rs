@@ -178,8 +178,8 @@ layout! {
     ///
     /// Events that live elsewhere than on general counters fit once the driver has them. One that fixed counter 0 alone
     /// records has its bit in `counters`, which number fixed counters behind general ones. The ops of AMD's IBS are
-    /// sampled at an event of a counter that is [precise](crate::modes::PRECISE). OMR is selected by unit mask and value, as off-core responses are. Last branches belong to
-    /// the session: [`StartHeader::last_branches`].
+    /// sampled at an event of a counter that is [precise](crate::modes::PRECISE). OMR is selected by unit mask and
+    /// value, as off-core responses are. Last branches belong to the session: [`StartHeader::last_branches`].
     #[derive(PartialOrd, Ord, Hash)]
     24 Event {
         /// KPROFILE_SOURCE of the HAL, [`BRANCHES`](crate::BRANCHES), or a raw event: the bits of

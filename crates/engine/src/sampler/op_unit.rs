@@ -6,6 +6,7 @@ use protocol::{
     AccessEncoding, AccessKind, AccessOperation, AccessRecord, CounterSample, Mode, PreciseKind, PreciseSample,
     UNKNOWN, event_flags, is_kernel_address, modes,
 };
+use x86_defs::cpuid::AmdProcessor;
 
 use super::subscriptions::Subscriber;
 
@@ -66,8 +67,8 @@ impl OpUnit {
         self.subscriber
     }
 
-    /// Begins to sample if it does not yet, unless the control register contains something else than what was tried. The
-    /// counter has this interval.
+    /// Begins to sample if it does not yet, unless the control register contains something else than what was tried.
+    /// The counter has this interval.
     pub(super) fn start(&mut self, cpu: &impl Cpu, interval: u32) {
         if self.armed.is_none() {
             self.armed = self.unit.start(cpu, self.paced_by, interval, self.found);
@@ -165,11 +166,10 @@ impl OpUnit {
     }
 
     fn encoding(&self) -> AccessEncoding {
-        let signature = self.unit.signature();
-        match (signature.family(), signature.model()) {
+        match self.unit.processor() {
             _ if self.unit.has_long_sources() => AccessEncoding::IbsZen4,
-            (0x19, 0..0x10) => AccessEncoding::IbsZen3,
-            (0x19, 0x20..0x60) => AccessEncoding::IbsZen3Client,
+            Some(AmdProcessor::Milan) => AccessEncoding::IbsZen3,
+            Some(AmdProcessor::Zen3) => AccessEncoding::IbsZen3Client,
             _ => AccessEncoding::Ibs,
         }
     }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Mode, Processor, Selected};
-use pmu::first_access::{self, Access, Phase, RegisterGroup};
+use pmu::first_access::{self, Access};
 use pmu::ibs::x2apic_entry;
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
-use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Hal, Msr, ProcessorIndex};
+use pmu::{Cpu, Cpuid, GuardedCpu, Msr};
 use raw_cpuid::CpuIdResult;
 
 use crate::fault_point;
@@ -429,29 +429,6 @@ fn events_before(access: u64, selected: Selected) -> u64 {
         (METRICS, 0x81..=0x83) => of(SLOTS) / 4,
         (METRICS, 0x84..=0x87) => 0,
         (event, umask) => of(u64::from(event) << 8 | u64::from(umask)),
-    }
-}
-
-/// Returns the token of code that runs on the processor `number` at PROFILE_LEVEL, with the registers that `cpu`
-/// accesses.
-pub const fn current<C: Cpu>(cpu: &C, number: u32) -> CurrentCpu<'_, C> {
-    CurrentCpu::new(cpu, ProcessorIndex::new(number))
-}
-
-/// Returns the token of code that runs on the boot processor at PROFILE_LEVEL, with the registers that `cpu` accesses.
-pub const fn boot<C: Cpu>(cpu: &C) -> CurrentCpu<'_, C> {
-    current(cpu, ProcessorIndex::BOOT.number())
-}
-
-/// Accesses the registers of the profile interface of a processor for the first time, as the engine does before
-/// [`Hal::initialize`].
-///
-/// # Panics
-/// If an access faults.
-pub fn access_first<E>(hal: &Hal<E>, cpu: &impl GuardedCpu, number: u32) {
-    for phase in [Phase::Read, Phase::Write] {
-        let accessed = hal.access_first(ProcessorIndex::new(number), RegisterGroup::Counters, phase, cpu);
-        assert_eq!(accessed, Ok(()), "{phase:?}");
     }
 }
 

@@ -7,13 +7,15 @@
 
 mod client;
 mod cpu;
+mod current;
 mod fault_point;
 mod lies;
 mod sim_machine;
 mod stale;
 
 pub use client::{Answer, Client, STATUS_PENDING, quiet_modes};
-pub use cpu::{ModelCpu, access_first, boot, current};
+pub use cpu::ModelCpu;
+pub use current::{access_first, boot, current};
 pub use fault_point::{Decision, decide_faults};
 pub use lies::{Liar, Lie, Question};
 pub use sim_machine::{Call, SimMachine, WrittenEvent};

@@ -16,7 +16,8 @@ use model::{CounterId, InterruptMode, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::ProcessorSet;
 
-use crate::cpu::{self, ModelCpu, served};
+use crate::cpu::{ModelCpu, served};
+use crate::current;
 pub use call::Call;
 use call::SUCCESS;
 use tracing::Tracing;
@@ -225,7 +226,7 @@ impl SimMachine {
     /// If the processor does not exist.
     #[must_use]
     pub fn current(&self, number: u32) -> CurrentCpu<'_, ModelCpu> {
-        cpu::current(self.processor(number), number)
+        current(self.processor(number), number)
     }
 
     /// Returns the number of active processors.
