@@ -32,7 +32,6 @@ mod source;
 mod symbol_records;
 mod type_table;
 
-pub use operand::{Code, Operation};
+pub use operand::{Code, MemoryOperand, Operation};
 pub use pdb_types::{DataTypes, ReadError};
 pub use place::{Member, Place};
-pub use pointers::Operand;

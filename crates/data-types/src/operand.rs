@@ -27,24 +27,23 @@ pub struct Code<'a> {
     pub is_64_bit: bool,
 }
 
-/// An operand in memory: base, index and displacement.
+/// An operand in memory: base, index and displacement. Its text is that of an assembler: `[rbx+rcx*8+0x18]`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MemoryOperand {
+pub struct MemoryOperand {
     segment: Register,
-    pub base: Register,
-    pub index: Register,
-    pub scale: u32,
+    pub(crate) base: Register,
+    pub(crate) index: Register,
+    pub(crate) scale: u32,
     /// From the base; if the operand is relative to the instruction, the address relative to the image.
-    pub displacement: i64,
-    /// Number of bytes.
-    pub size: u32,
+    pub(crate) displacement: i64,
+    size: u32,
     /// Address of the next instruction, if the operand is relative to it.
     next: Option<i64>,
 }
 
 impl MemoryOperand {
     /// Returns the operand that an instruction reads or writes. An instruction that copies has one of each.
-    pub fn of(instruction: &Instruction, operation: Operation) -> Option<Self> {
+    pub(crate) fn of(instruction: &Instruction, operation: Operation) -> Option<Self> {
         let mut factory = InstructionInfoFactory::new();
         let used = factory.info(instruction).used_memory().to_vec();
         let matches = |memory: &&UsedMemory| {
@@ -69,17 +68,23 @@ impl MemoryOperand {
         })
     }
 
+    /// Returns the number of bytes; 0 if it is unknown.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
     /// Returns the address relative to the image, if the instruction has it.
-    pub fn image_address(&self) -> Option<u32> {
+    pub(crate) fn image_address(&self) -> Option<u32> {
         self.next.and_then(|_| u32::try_from(self.displacement).ok())
     }
 
-    pub fn has_index(&self) -> bool {
+    pub(crate) fn has_index(&self) -> bool {
         self.index != Register::None
     }
 
     /// Returns whether the operand is in a segment whose base is not 0: data of the thread or processor.
-    pub fn is_of_thread(&self) -> bool {
+    pub(crate) fn is_of_thread(&self) -> bool {
         matches!(self.segment, Register::FS | Register::GS)
     }
 }
@@ -120,8 +125,13 @@ impl Code<'_> {
         Decoder::with_ip(bitness, bytes, self.address.into(), DecoderOptions::NONE)
     }
 
-    /// Returns the instruction at `address`.
-    pub(crate) fn instruction_at(&self, address: u32) -> Option<Instruction> {
+    /// Returns the operand in memory that the instruction at `address` reads or writes.
+    #[must_use]
+    pub fn operand(&self, address: u32, operation: Operation) -> Option<MemoryOperand> {
+        MemoryOperand::of(&self.instruction_at(address)?, operation)
+    }
+
+    fn instruction_at(&self, address: u32) -> Option<Instruction> {
         let bitness = if self.is_64_bit { 64 } else { 32 };
         let bytes = self.bytes.get(address.checked_sub(self.address)? as usize..)?;
         let mut decoder = Decoder::with_ip(bitness, bytes, address.into(), DecoderOptions::NONE);

@@ -17,15 +17,6 @@ const MAX_STEPS: usize = 8;
 const VOLATILE: [Register; 7] =
     [Register::RAX, Register::RCX, Register::RDX, Register::R8, Register::R9, Register::R10, Register::R11];
 
-/// The operand of an instruction in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operand {
-    /// Registers and displacement: `[rbx+0x18]`.
-    pub text: String,
-    /// What is there, if the PDB says it.
-    pub place: Option<Place>,
-}
-
 /// An address in a register that leads to data of a type.
 #[derive(Clone, Debug)]
 struct Pointer {
@@ -47,18 +38,16 @@ struct Function<'a> {
 }
 
 impl DataTypes {
-    /// Returns the operand of the instruction at `address` in memory, and names what is there. The instruction is in
-    /// `code`, which begins where a function begins.
+    /// Names the memory that an operand of the instruction at `address` is. The instruction is in `code`, which begins
+    /// where a function begins.
     ///
     /// Without a variable in the base register, the instructions before are followed as long as each is executed before
     /// the next on every way: loads of pointers, moves, and sums with constants.
     #[must_use]
-    pub fn operand(&self, code: &Code<'_>, address: u32, operation: Operation) -> Option<Operand> {
-        let memory = MemoryOperand::of(&code.instruction_at(address)?, operation)?;
+    pub fn place(&self, code: &Code<'_>, address: u32, operand: &MemoryOperand) -> Option<Place> {
         let module = self.module_at(address).unwrap_or_default();
         let function = Function { types: self, module: &module, code: *code };
-        let place = function.find(&memory, address, MAX_STEPS).map(End::into_place);
-        Some(Operand { text: memory.to_string(), place })
+        function.find(operand, address, MAX_STEPS).map(End::into_place)
     }
 }
 
@@ -73,7 +62,7 @@ impl Function<'_> {
             return None;
         }
         if let Some(address) = memory.image_address() {
-            return self.types.global_end(address, memory.size);
+            return self.types.global_end(address, memory.size());
         }
         if let Some(found) = self.stack_variable(memory, address) {
             return Some(found);
@@ -90,7 +79,7 @@ impl Function<'_> {
     /// Finds the variable of the function that has the memory at a register.
     fn stack_variable(&self, memory: &MemoryOperand, address: u32) -> Option<End> {
         let (kind, name, offset) = self.variable_at(memory.base, memory.displacement, address)?;
-        let search = Search::new(self.table(), memory.size, memory.has_index());
+        let search = Search::new(self.table(), memory.size(), memory.has_index());
         Some(search.find(kind, offset, Path::new(name.to_owned(), false)))
     }
 
@@ -208,7 +197,7 @@ impl Function<'_> {
         let table = self.table();
         let offset = pointer.offset.checked_add(memory.displacement)?;
         let size = table.size(pointer.kind).filter(|size| *size > 0)?;
-        let search = Search::new(table, memory.size, memory.has_index());
+        let search = Search::new(table, memory.size(), memory.has_index());
         let Pointer { text, kind, is_data, .. } = pointer;
         let inside = u64::try_from(offset).ok();
         // An array at the end of a structure can have more elements than its type says.

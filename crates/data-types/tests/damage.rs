@@ -30,6 +30,9 @@ static SOUND: LazyLock<Vec<Sound>> = LazyLock::new(|| {
     ["objects", "records", "pointers", "statics"].iter().map(sound).collect()
 });
 
+/// Bytes that a path has at most, whatever the types say.
+const MAX_PATH: usize = 1 << 20;
+
 #[derive(Clone, Debug)]
 enum Damage {
     Byte(Index, u8),
@@ -70,8 +73,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 fn name_data(types: &DataTypes, sound: &Sound) {
     for (address, size) in &sound.accesses {
         let place = types.global(*address, *size);
-        // A path is bounded, whatever the types say.
-        assert!(place.is_none_or(|place| place.path.len() < 1 << 20));
+        assert!(place.is_none_or(|place| place.path.len() < MAX_PATH));
     }
 }
 
@@ -82,8 +84,9 @@ fn name_all(types: &DataTypes, sound: &Sound) {
     let code = Code { address: *address, bytes, is_64_bit: true };
     for ip in (*address..).take(bytes.len()) {
         for operation in [Operation::Load, Operation::Store] {
-            if let Some(operand) = types.operand(&code, ip, operation) {
-                assert!(operand.text.ends_with(']'));
+            if let Some(operand) = code.operand(ip, operation) {
+                let place = types.place(&code, ip, &operand);
+                assert!(place.is_none_or(|place| place.path.len() < MAX_PATH));
             }
         }
     }

@@ -52,9 +52,11 @@ fn operands(types: &DataTypes, code: &Code<'_>) -> Vec<String> {
                 OpAccess::Write => Operation::Store,
                 _ => continue,
             };
-            let operand = types.operand(code, address, operation).unwrap();
-            let place = operand.place.map(|place| format!(" {} {} {}", place.path, place.type_name, member(&place)));
-            found.push(format!("{}{}", operand.text, place.unwrap_or_default()).trim_end().to_owned());
+            let operand = code.operand(address, operation).unwrap();
+            let place = types
+                .place(code, address, &operand)
+                .map(|place| format!(" {} {} {}", place.path, place.type_name, member(&place)));
+            found.push(format!("{operand}{}", place.unwrap_or_default()).trim_end().to_owned());
         }
     }
     found

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use protocol::{AccessOperation, UNKNOWN};
 use rustc_hash::FxHashMap;
 
+use crate::access_names::{AccessNames, TextId};
 use crate::accesses::{Access, DataAddress};
 use crate::data_source::{Blocked, MemoryLevel, Snoop, Translation};
 use crate::process_keys::ProcessKey;
@@ -52,6 +53,12 @@ pub enum AccessColumn {
     Line,
     /// Its page of 4 KiB.
     Page,
+    /// The structure of the data, or its type.
+    Type,
+    /// The member of the structure; of data without a name, the operand of the instruction.
+    Member,
+    /// The variable and its member.
+    Variable,
 }
 
 /// What the accesses of a row have in common. Fields without a column are `None`.
@@ -70,10 +77,13 @@ struct Key {
     module: Option<Owner>,
     symbol: Option<Name>,
     address: Option<DataAddress>,
+    type_name: Option<TextId>,
+    member: Option<TextId>,
+    variable: Option<TextId>,
 }
 
 impl Key {
-    fn of(access: &Access, columns: &[AccessColumn], symbol_index: &SymbolIndex) -> Self {
+    fn of(access: &Access, columns: &[AccessColumn], symbol_index: &SymbolIndex, names: &AccessNames) -> Self {
         let mut key = Self::default();
         for column in columns {
             match column {
@@ -94,6 +104,9 @@ impl Key {
                 AccessColumn::Data => key.address = Some(access.address),
                 AccessColumn::Line => key.address = Some(access.address.block(LINE)),
                 AccessColumn::Page => key.address = Some(access.address.block(PAGE)),
+                AccessColumn::Type => key.type_name = Some(names.name(access).type_name),
+                AccessColumn::Member => key.member = Some(names.name(access).member),
+                AccessColumn::Variable => key.variable = Some(names.name(access).variable),
             }
         }
         key
@@ -176,26 +189,28 @@ pub struct AccessRow {
 pub struct AccessTable<'a> {
     contents: &'a Contents,
     symbol_index: &'a SymbolIndex,
+    names: &'a AccessNames,
     columns: Vec<AccessColumn>,
     rows: FxHashMap<Key, Sum>,
     all: Sum,
 }
 
 impl<'a> AccessTable<'a> {
-    /// Groups accesses by `columns`.
+    /// Groups accesses by `columns`. Those of types have what `names` has.
     pub fn new<'b>(
         accesses: impl Iterator<Item = &'b Access>,
         columns: &[AccessColumn],
         contents: &'a Contents,
         symbol_index: &'a SymbolIndex,
+        names: &'a AccessNames,
     ) -> Self {
         let mut rows: FxHashMap<Key, Sum> = FxHashMap::default();
         let mut all = Sum::default();
         for access in accesses {
-            rows.entry(Key::of(access, columns, symbol_index)).or_default().add(access);
+            rows.entry(Key::of(access, columns, symbol_index, names)).or_default().add(access);
             all.add(access);
         }
-        Self { contents, symbol_index, columns: columns.to_vec(), rows, all }
+        Self { contents, symbol_index, names, columns: columns.to_vec(), rows, all }
     }
 
     /// Returns the row of all accesses, without cells.
@@ -256,6 +271,9 @@ impl<'a> AccessTable<'a> {
             AccessColumn::Thread => key.thread.map(thread_text),
             AccessColumn::Module => key.module.map(|owner| self.symbol_index.owner_text(owner).to_owned()),
             AccessColumn::Symbol => key.symbol.map(|name| self.symbol_index.name_text(name).into_owned()),
+            AccessColumn::Type => key.type_name.map(|name| self.names.text(name).to_owned()),
+            AccessColumn::Member => key.member.map(|name| self.names.text(name).to_owned()),
+            AccessColumn::Variable => key.variable.map(|name| self.names.text(name).to_owned()),
             AccessColumn::Data | AccessColumn::Line | AccessColumn::Page => key.address.map(|address| {
                 let place = address.text(self.contents);
                 address.process().map_or(place.clone(), |process| format!("{place} of {}", self.process(process)))

@@ -1,6 +1,8 @@
 //! The accesses of precise samples.
 
-use protocol::{AccessEncoding, AccessOperation, AccessRecord, PreciseSample, Record, UNKNOWN, is_kernel_address};
+use protocol::{
+    AccessEncoding, AccessOperation, AccessRecord, PreciseKind, PreciseSample, Record, UNKNOWN, is_kernel_address,
+};
 use recording::Reader;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -117,6 +119,8 @@ pub struct Access {
     pub processor: u32,
     /// The instruction.
     pub ip: u64,
+    /// Whether it is that instruction, and not the one before it.
+    pub is_exact: bool,
     /// Number of events that the sample represents.
     pub events: u32,
     /// The data.
@@ -139,6 +143,7 @@ impl Access {
             thread: sample.thread,
             processor: sample.processor,
             ip: sample.ip,
+            is_exact: sample.kind == PreciseKind::Precise,
             events: sample.interval,
             address: DataAddress::of(process, data_address(access)),
             latency: access.latency,

@@ -31,6 +31,7 @@
 //! | `branch_profile`, `branch_code` | what they say of the code of a module; its branch instructions |
 //! | `block_counts` | executions and cycles of blocks of code |
 //! | `data_source`, `accesses` | where the data of an access came from; the accesses of precise samples |
+//! | `access_names` | the data of accesses, by the types of PDBs |
 //! | `access_table`, `cache_lines` | accesses by columns; cache lines that several threads access |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
@@ -41,6 +42,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_names;
 mod access_table;
 mod accesses;
 mod annotation;
@@ -107,6 +109,7 @@ mod timeline;
 mod unwind_functions;
 mod wait_reason;
 
+pub use access_names::{AccessNames, NamedBy};
 pub use access_table::{AccessColumn, AccessRow, AccessTable};
 pub use accesses::{Access, AccessStats, Accesses, DataAddress};
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};

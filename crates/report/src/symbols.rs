@@ -317,6 +317,16 @@ impl Symbols {
         Self { table: Arc::new(table), lack, unverified: None, failure: Arc::default() }
     }
 
+    /// Returns the path of the PDB, if the symbols are from one.
+    pub(crate) fn pdb(&self) -> Option<&Path> {
+        match &*self.table {
+            SymbolTable::Pdb(pdb, _) => Some(pdb.path()),
+            SymbolTable::Image(_) => None,
+            #[cfg(test)]
+            SymbolTable::StandIn(_) => None,
+        }
+    }
+
     /// Reads the table; `None` after a failure of its library.
     fn read<T>(&self, read: impl FnOnce(&SymbolTable) -> T) -> Option<T> {
         if self.failure.get().is_some() {

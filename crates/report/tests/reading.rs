@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
+#[path = "reading/access_names.rs"]
+mod access_names;
 #[path = "reading/access_table.rs"]
 mod access_table;
 #[path = "reading/accesses.rs"]

@@ -7,8 +7,8 @@ use protocol::{
     UNKNOWN,
 };
 use report::{
-    Access, AccessColumn, AccessRow, AccessStats, AccessTable, Accesses, Contents, Filter, NamePattern, SampledSource,
-    SymbolIndex,
+    Access, AccessColumn, AccessNames, AccessRow, AccessStats, AccessTable, Accesses, Contents, Filter, NamePattern,
+    SampledSource, SymbolIndex,
 };
 
 use super::last_branches::recorded;
@@ -46,7 +46,7 @@ impl Step {
         }
     }
 
-    fn records(&self, number: u64) -> (PreciseSample, AccessRecord) {
+    pub fn records(&self, number: u64) -> (PreciseSample, AccessRecord) {
         let Self { process, thread, processor, ip, address, source, latency, interval, encoding, operation } = *self;
         let time = 1000 + number;
         let counter = CounterSample { thread, processor, time, ..sample(MISSES, process, ip, interval) };
@@ -86,7 +86,7 @@ pub fn accesses(file: &[u8], filter: &Filter) -> (Contents, SymbolIndex, Accesse
 
 fn rows(steps: &[Step], columns: &[AccessColumn]) -> Vec<AccessRow> {
     let (contents, symbol_index, accesses) = accesses(&recording(steps), &Filter::default());
-    AccessTable::new(accesses.all().iter(), columns, &contents, &symbol_index).first(None).0
+    AccessTable::new(accesses.all().iter(), columns, &contents, &symbol_index, &AccessNames::default()).first(None).0
 }
 
 /// Numbers without a pattern (G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom number generators", 2014).
@@ -279,7 +279,8 @@ fn a_table_has_at_most_as_many_rows_as_wanted() {
     let (contents, symbol_index, accesses) = accesses(&recording(&steps), &Filter::default());
     let first = |limit| {
         let all: Vec<Access> = accesses.all().to_vec();
-        AccessTable::new(all.iter(), &[AccessColumn::Source], &contents, &symbol_index).first(limit)
+        AccessTable::new(all.iter(), &[AccessColumn::Source], &contents, &symbol_index, &AccessNames::default())
+            .first(limit)
     };
     let (rows, number) = first(Some(2));
     assert_eq!((rows.len(), number, &*rows[0].cells[0]), (2, 3, "L3"));
