@@ -25,8 +25,8 @@ pub struct OpRecording {
     event: usize,
     counted: Counted,
     subscriber: Subscriber,
-    /// What was examined, in ascending order of the processors.
-    units: Vec<(ProcessorIndex, OpSampling)>,
+    /// The unit of each processor: AMD's machines have processors of one kind.
+    unit: OpSampling,
     /// One for each processor of the session, in its order.
     each: Vec<(ProcessorIndex, Slot<Boxed<OpUnit>>)>,
 }
@@ -59,14 +59,12 @@ impl OpRecording {
         };
         let lacking = |feature| no_op_sampling(feature).source(source);
         let counted = select.and_then(Counted::of).ok_or_else(|| lacking(MissingFeature::OtherEvent))?;
-        let mut units = Vec::new();
-        for processor in processors {
-            let unit = context.pinned_to(*processor, ibs::examine_first)?;
-            let unit = unit.and_then(|unit| if unit.counts(counted) { Ok(unit) } else { Err(MissingFeature::NoOps) });
-            units.try_push((*processor, unit.map_err(|feature| lacking(feature).processor(*processor))?))?;
+        let unit = context.platform.on_boot_processor(|cpu| ibs::examine(cpu)).map_err(lacking)?;
+        if !unit.counts(counted) {
+            return Err(lacking(MissingFeature::NoOps));
         }
         context.access_first(processors, RegisterGroup::OpSampling, Phase::Read)?;
-        Ok(Some(Self { event: index, counted, subscriber, units, each: Vec::new() }))
+        Ok(Some(Self { event: index, counted, subscriber, unit, each: Vec::new() }))
     }
 
     /// Returns the index of its event.
@@ -77,10 +75,8 @@ impl OpRecording {
     /// Adds a processor, whose counter counts the event.
     #[inline(never)] // its stack is not in use in the rest of a start
     pub fn add(&mut self, processor: ProcessorIndex, event: &PlannedEvent, counter: u8) -> Result<(), Refusal> {
-        let unit = self.units.iter().find(|(number, _)| *number == processor);
-        let Some((_, unit)) = unit else { return Ok(()) };
         let slot = Slot::empty();
-        let unit = OpUnit::new(*unit, self.counted, (event.modes, event.flags), counter, self.subscriber);
+        let unit = OpUnit::new(self.unit, self.counted, (event.modes, event.flags), counter, self.subscriber);
         // The slot is empty.
         let _ = slot.try_put(Boxed::new(unit).ok_or(NO_MEMORY)?);
         self.each.try_push((processor, slot))
@@ -91,22 +87,20 @@ impl OpRecording {
         self.each.get(index).map(|(_, slot)| slot)
     }
 
-    /// Checks that no interrupt of the units is delivered, and unless `force` that no other program uses them, and
+    /// Checks that each processor has the unit, that no interrupt of it is delivered, and unless `force` that no other program uses them, and
     /// tries what the session will write.
     #[inline(never)] // its stack is not in use in the rest of a start
     pub fn acquire<M: Platform>(&self, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
         let processors = try_collect(self.each.iter().map(|(processor, _)| *processor), self.each.len())?;
-        let (interrupting, found) = (FirstFailure::none(), FirstFailure::none());
+        let (lacking, found) = (FirstFailure::none(), FirstFailure::none());
         context.on_awake(&processors, |current| {
-            let unit = self.of(current.index()).and_then(|slot| slot.try_with(|unit| unit.unit()));
-            let Some(unit) = unit else { return };
-            if let Err(feature) = unit.check_entry(current.cpu()) {
-                interrupting.set(current.index(), feature as u64, 0);
-            } else if let Some((register, value)) = unit.in_use_elsewhere(current.cpu()).filter(|_| !force) {
+            if let Err(feature) = self.unit.check(current.cpu()) {
+                lacking.set(current.index(), feature as u64, 0);
+            } else if let Some((register, value)) = self.unit.in_use_elsewhere(current.cpu()).filter(|_| !force) {
                 found.set(current.index(), register.into(), value);
             }
         })?;
-        interrupting.refuse(STATUS_NOT_SUPPORTED, ErrorCode::NoOpSampling)?;
+        lacking.refuse(STATUS_NOT_SUPPORTED, ErrorCode::NoOpSampling)?;
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::OpSamplingInUse)?;
         context.access_first(&processors, RegisterGroup::OpSampling, Phase::Write)?;
         for (processor, slot) in &self.each {

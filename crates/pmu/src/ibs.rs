@@ -128,17 +128,6 @@ pub fn examine(cpu: &impl Cpuid) -> Result<OpSampling, MissingFeature> {
     Ok(OpSampling { features, processor: AmdProcessor::of(Signature::from_bits(identity.eax)) })
 }
 
-/// As [`examine`], on the processor of a pinned thread.
-///
-/// # Errors
-/// What it lacks.
-///
-/// # IRQL
-/// Below DISPATCH_LEVEL.
-pub fn examine_first(cpu: &impl GuardedCpu) -> Result<OpSampling, MissingFeature> {
-    examine(cpu.identity())
-}
-
 /// Accesses the registers for the first time. [`Phase::Write`](crate::first_access::Phase::Write) lets the unit sample
 /// the [known loop](crate::known_loop); it is known by then that its interrupt is masked.
 ///
@@ -202,14 +191,17 @@ impl OpSampling {
         self.processor
     }
 
-    /// Checks that the interrupt of the unit cannot be delivered: two reads.
+    /// Checks that the current processor has the unit, whose interrupt cannot be delivered: two reads.
     ///
     /// # Errors
-    /// Why it could.
+    /// What it lacks, or why it could.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn check_entry(self, cpu: &impl Cpu) -> Result<(), MissingFeature> {
+    pub fn check(self, cpu: &impl Cpu) -> Result<(), MissingFeature> {
+        if examine(cpu)? != self {
+            return Err(MissingFeature::NoUnit);
+        }
         let entry = entry_of(cpu.rdmsr(IBSCTL)).ok_or(MissingFeature::NoEntry)?;
         let entry = LvtPerformance::from_bits(cpu.extended_lvt(entry));
         if entry.masked() { Ok(()) } else { Err(MissingFeature::Interrupts) }

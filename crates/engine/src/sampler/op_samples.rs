@@ -1,5 +1,6 @@
 //! The ops that are sampled in the interrupts of a counter, instead of what these interrupted.
 
+use pmu::ibs::Op;
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu};
 use protocol::CounterSample;
@@ -75,29 +76,11 @@ impl Sampler {
         counter: u8,
     ) -> Subscribers {
         let interval = self.hal.cpu_counters(current.index()).get(counter).interval();
-        let delivered = per_cpu.with_op_unit(|unit| {
-            if unit.counter() != counter {
-                return subscribers;
-            }
-            let (op, own) =
-                (unit.look(current.cpu(), sample, interval), Subscribers::default().with(unit.subscriber()));
-            if !subscribers.has(unit.subscriber()) {
-                return subscribers;
-            }
-            match op {
-                Some((precise, access)) => {
-                    per_cpu.deliver(own, counter, &precise.into());
-                    if access.is_some_and(|access| per_cpu.push_to(own, &access.into())) {
-                        per_cpu.note_watermark_hit();
-                    }
-                }
-                None => {
-                    per_cpu.with(unit.subscriber(), |producer| producer.side().of(counter).map(SampleStats::leave_out));
-                }
-            }
-            subscribers.without(unit.subscriber())
-        });
-        delivered.unwrap_or(subscribers)
+        let look = |unit: &mut OpUnit| (unit.counter() == counter).then(|| unit.look(current.cpu(), interval));
+        match per_cpu.with_op_unit(look).flatten() {
+            Some(op) => push_op(per_cpu, op, subscribers, sample, counter),
+            None => subscribers,
+        }
     }
 
     /// Compares the control register with what was written. What another program changed disturbs the counters that
@@ -113,4 +96,32 @@ impl Sampler {
             self.hal.disturb(current, disturbance, now.0);
         }
     }
+}
+
+/// Delivers what a look has found.
+#[inline(never)] // it is generic over nothing, so that it is compiled for size
+fn push_op(
+    per_cpu: &PerCpuSampling,
+    op: Option<Op>,
+    subscribers: Subscribers,
+    sample: &CounterSample,
+    counter: u8,
+) -> Subscribers {
+    let recorded = per_cpu.with_op_unit(|unit| (unit.subscriber(), unit.record(op, sample)));
+    let Some((subscriber, records)) = recorded.filter(|(subscriber, _)| subscribers.has(*subscriber)) else {
+        return subscribers;
+    };
+    let own = Subscribers::default().with(subscriber);
+    match records {
+        Some((precise, access)) => {
+            per_cpu.deliver(own, counter, &precise.into());
+            if access.is_some_and(|access| per_cpu.push_to(own, &access.into())) {
+                per_cpu.note_watermark_hit();
+            }
+        }
+        None => {
+            per_cpu.with(subscriber, |producer| producer.side().of(counter).map(SampleStats::leave_out));
+        }
+    }
+    subscribers.without(subscriber)
 }

@@ -47,11 +47,6 @@ impl OpUnit {
         Self { unit, paced_by, modes, flags, counter, subscriber, found: 0, armed: None, task, number: 0 }
     }
 
-    /// Returns the unit of its processor.
-    pub const fn unit(&self) -> OpSampling {
-        self.unit
-    }
-
     /// Sets what the trial of the control register found.
     pub const fn set_found(&mut self, found: u64) {
         self.found = found;
@@ -90,26 +85,29 @@ impl OpUnit {
         Some(disturbance)
     }
 
-    /// Returns the op that was sampled before an overflow of its counter, whose next interval this is, and what it did
-    /// to memory. `None` if there is none, if the event does not ask for it, or if its address is unknown.
-    pub(super) fn look(
+    /// Returns the op that was sampled before an overflow of its counter, whose next interval this is.
+    pub(super) fn look(&mut self, cpu: &impl Cpu, interval: u32) -> Option<Op> {
+        match self.unit.look(cpu, self.armed.as_mut()?, interval) {
+            Look::Op(op) => Some(op),
+            Look::Nothing | Look::Taken => None,
+        }
+    }
+
+    /// Returns the records of an op, and of what it did to memory. `None` if the event does not ask for it. `sample` is
+    /// that of the overflow.
+    #[inline(never)] // it is generic over nothing, so that it is compiled for size
+    pub(super) fn record(
         &mut self,
-        cpu: &impl Cpu,
+        op: Option<Op>,
         sample: &CounterSample,
-        interval: u32,
     ) -> Option<(PreciseSample, Option<AccessRecord>)> {
-        let look = self.unit.look(cpu, self.armed.as_mut()?, interval);
         // The thread is known if it ran at both ends of the period.
         let now = (sample.process, sample.thread);
-        let task = if self.task == now { now } else { (UNKNOWN, UNKNOWN) };
+        let (process, thread) = if self.task == now { now } else { (UNKNOWN, UNKNOWN) };
         self.task = now;
-        let Look::Op(op) = look else { return None };
-        if !self.is_wanted(&op) {
-            return None;
-        }
+        let op = op.filter(|op| self.is_wanted(op))?;
         let number = self.number;
         self.number += 1;
-        let (process, thread) = task;
         let precise = PreciseSample {
             time: sample.time,
             ip: op.ip,
