@@ -68,11 +68,12 @@ impl Function<'_> {
             return Some(found);
         }
         // Without a scale, base and index can be in any order.
-        let index = Some(memory.index).filter(|_| memory.scale == 1);
-        let registers = [Some(memory.base), index].into_iter().flatten();
-        registers.into_iter().find_map(|register| {
+        let swapped = Some((memory.index, memory.base)).filter(|_| memory.scale == 1);
+        [Some((memory.base, memory.index)), swapped].into_iter().flatten().find_map(|(base, index)| {
             let displacement = Some(memory.displacement).filter(|_| !memory.has_index());
-            self.behind(self.pointer(register, displacement, address, steps)?, memory)
+            let pointer = self.pointer(base, displacement, address, steps)?;
+            let step = self.factor(index, address, steps).saturating_mul(memory.scale.into());
+            self.behind(pointer, memory, step)
         })
     }
 
@@ -109,17 +110,8 @@ impl Function<'_> {
         let mut factory = InstructionInfoFactory::new();
         for instruction in self.code.before(address) {
             let at = u32::try_from(instruction.ip()).ok()?;
-            let calls = instruction.mnemonic() == Mnemonic::Call && VOLATILE.contains(&register.full_register());
-            let used = factory.info(&instruction).used_registers();
-            let writes = used.iter().any(|used| {
-                let is_written = !matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
-                is_written && used.register().full_register() == register.full_register()
-            });
-            if writes {
+            if writes(&mut factory, &instruction, register) {
                 return self.assigned(&instruction, register, at, steps);
-            }
-            if calls {
-                return None;
             }
             // The register still has what it had then.
             if let Some(pointer) = self.pointer_variable(register, displacement, at) {
@@ -192,8 +184,49 @@ impl Function<'_> {
         }
     }
 
-    /// Names the memory at an operand whose base register has `pointer`.
-    fn behind(&self, pointer: Pointer, memory: &MemoryOperand) -> Option<End> {
+    /// Returns a number of which the value of a register is a multiple: the index of an array times the size of its
+    /// elements.
+    fn factor(&self, register: Register, address: u32, steps: usize) -> u64 {
+        self.written_factor(register, address, steps).unwrap_or(1)
+    }
+
+    fn written_factor(&self, register: Register, address: u32, steps: usize) -> Option<u64> {
+        let steps = steps.checked_sub(1)?;
+        let mut factory = InstructionInfoFactory::new();
+        let before = self.code.before(address);
+        let instruction = before.iter().find(|instruction| writes(&mut factory, instruction, register))?;
+        let at = u32::try_from(instruction.ip()).ok()?;
+        let of = |register: Register| self.factor(register, at, steps);
+        let to_register = instruction.op0_kind() == OpKind::Register;
+        let is_immediate = instruction.op_count() > 0
+            && !matches!(instruction.op_kind(instruction.op_count() - 1), OpKind::Register | OpKind::Memory);
+        let immediate = || instruction.immediate(instruction.op_count() - 1);
+        match instruction.mnemonic() {
+            Mnemonic::Mov | Mnemonic::Movsxd if to_register && instruction.op1_kind() == OpKind::Register => {
+                Some(of(instruction.op1_register()))
+            }
+            Mnemonic::Shl if to_register && is_immediate => {
+                of(instruction.op0_register()).checked_mul(1_u64.checked_shl(u32::try_from(immediate()).ok()?)?)
+            }
+            Mnemonic::Imul if is_immediate => {
+                Some(immediate().cast_signed().unsigned_abs()).filter(|factor| *factor > 0)
+            }
+            Mnemonic::Lea if instruction.memory_displacement64() == 0 => {
+                let (base, index) = (instruction.memory_base(), instruction.memory_index());
+                let scale = u64::from(instruction.memory_index_scale());
+                match base {
+                    Register::None => of(index).checked_mul(scale),
+                    base if base == index => of(index).checked_mul(scale + 1),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Names the memory at an operand whose base register has `pointer`. What is added by an index is a multiple of
+    /// `step`.
+    fn behind(&self, pointer: Pointer, memory: &MemoryOperand, step: u64) -> Option<End> {
         let table = self.table();
         let offset = pointer.offset.checked_add(memory.displacement)?;
         let size = table.size(pointer.kind).filter(|size| *size > 0)?;
@@ -212,8 +245,10 @@ impl Function<'_> {
                 return Some(end);
             }
         }
-        // A displacement outside of a structure is as likely that of a structure around it as of its neighbor.
-        if (is_data || is_structure) && !memory.has_index() {
+        // A displacement outside of a structure is as likely that of a structure around it as of its neighbor. An index
+        // can be that of an array within the structure, which the displacement is the end of.
+        let is_neighbor = memory.has_index() && step.is_multiple_of(size);
+        if is_data && !memory.has_index() || is_structure && !is_neighbor {
             return None;
         }
         let size = i64::try_from(size).ok()?;
@@ -228,6 +263,16 @@ impl Function<'_> {
         };
         Some(search.find(kind, rest, path))
     }
+}
+
+/// Returns whether an instruction writes a register, or can write it.
+fn writes(factory: &mut InstructionInfoFactory, instruction: &Instruction, register: Register) -> bool {
+    let calls = instruction.mnemonic() == Mnemonic::Call && VOLATILE.contains(&register.full_register());
+    let used = factory.info(instruction).used_registers();
+    let mut written = used
+        .iter()
+        .filter(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess));
+    calls || written.any(|used| used.register().full_register() == register.full_register())
 }
 
 /// Maximum offset in bytes in an array at the end of a structure.

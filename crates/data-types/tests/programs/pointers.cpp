@@ -26,10 +26,15 @@ FUNCTION int sum(Node *node) {
 // An element of an array in a structure, of an array of structures, and of an array of numbers.
 FUNCTION short count(Node *node, long long i) { return node->counts[i]; }
 FUNCTION long long nth(const Pair *pairs, unsigned long long i) { return pairs[i].value; }
+struct Three { long long first, second, third; };
+FUNCTION long long nth_of_three(const Three *threes, unsigned long long i) { return threes[i].second; }
 FUNCTION long long fourth(const Pair *pairs) { return pairs[3].value; }
 FUNCTION int number(const int *numbers, long long i) { return numbers[i]; }
 FUNCTION int first(const int *numbers) { return *numbers; }
 FUNCTION int item(const Flexible *flexible) { return flexible->items[7]; }
+// The end of an array, with an index that can be negative.
+struct Counts { int counts[4]; int sum; };
+FUNCTION int behind(const Counts *counts, long long i) { return (&counts->sum)[i]; }
 // Through a global, and its address.
 FUNCTION int root_value() { return root->value; }
 FUNCTION int node_value(int i) { return nodes[i & 3].value; }
