@@ -133,13 +133,15 @@ impl<'a> IntoIterator for &'a EventList {
 
 #[cfg(test)]
 mod tests {
+    use halprof::protocol::event_flags;
+
     use super::*;
 
     fn parsed(text: &str) -> Vec<(String, u32, u32, bool)> {
         let list: EventList = text.parse().unwrap();
         let member = |member: &Member| {
-            let EventName { source, modes, pinned, .. } = &member.event;
-            (source.to_string(), member.group, *modes, *pinned)
+            let EventName { source, modes, flags, .. } = &member.event;
+            (source.to_string(), member.group, *modes, flags & event_flags::PINNED != 0)
         };
         list.into_iter().map(member).collect()
     }

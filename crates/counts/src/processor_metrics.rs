@@ -104,7 +104,7 @@ fn counters(
     imported: Option<&Imported>,
 ) -> Result<Vec<CounterName>, Error> {
     let source = SourceName::Name(event.to_owned());
-    let name = EventName { source, modes: modes::BOTH, counters: 0, pinned: false };
+    let name = EventName { source, modes: modes::BOTH, counters: 0, flags: 0 };
     let encoded = encode(&name, cpu, tables, imported)?;
     Ok(encoded.into_iter().find(|one| one.error.is_none()).map(|one| one.counters).unwrap_or_default())
 }

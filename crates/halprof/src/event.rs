@@ -7,6 +7,7 @@
 pub(crate) mod alone;
 pub(crate) mod core_tables;
 pub mod event_cache;
+mod ibs_op;
 pub mod label;
 pub(crate) mod malformed;
 pub(crate) mod named;
@@ -23,7 +24,7 @@ use std::str::FromStr;
 use pmu::CoreType;
 use pmu::extra::Extra;
 pub use protocol::modes::suffix;
-use protocol::{Event, modes};
+use protocol::{Event, event_flags, modes};
 
 pub use self::alone::TogetherError;
 pub use self::malformed::{Malformed, each};
@@ -227,8 +228,8 @@ pub struct EventName {
     pub modes: u32,
     /// Mask of the counters that it may take, or 0 for any.
     pub counters: u32,
-    /// It has a counter all the time: `:D`.
-    pub pinned: bool,
+    /// Bits of [`event_flags`]: that it has a counter all the time, `:D`, and which ops are sampled.
+    pub flags: u32,
 }
 
 /// What stands behind the colon of a group, for every member.
@@ -280,6 +281,9 @@ impl EventName {
 
     /// Parses an event that can be precise.
     fn sampled(text: &str, default_modes: u32) -> Result<Self, Malformed> {
+        if let Some(ops) = ibs_op::parse(text, default_modes) {
+            return ops;
+        }
         let (source, letters) = split_modes(text);
         if source.is_empty() {
             return Err("the name of a source is empty".to_owned().into());
@@ -287,7 +291,7 @@ impl EventName {
         let (modes, pinned) =
             letters.map_or(Ok((None, false)), letters_of).map_err(|why| Malformed::from(why).behind(source))?;
         let (source, counters) = narrowed(source)?;
-        Ok(Self { source, modes: modes.unwrap_or(default_modes), counters, pinned })
+        Ok(Self { source, modes: modes.unwrap_or(default_modes), counters, flags: flag_of(pinned) })
     }
 
     /// Returns the event with the modifiers of its group.
@@ -298,8 +302,12 @@ impl EventName {
         if modes != 0 && self.modes != modes::BOTH && self.modes != modes {
             return Err(format!("{} is in one mode, and its group in another", self.source));
         }
-        Ok(Self { modes: if modes == 0 { self.modes } else { modes }, pinned: self.pinned || pinned, ..self })
+        Ok(Self { modes: if modes == 0 { self.modes } else { modes }, flags: self.flags | flag_of(pinned), ..self })
     }
+}
+
+const fn flag_of(pinned: bool) -> u32 {
+    if pinned { event_flags::PINNED } else { 0 }
 }
 
 /// Returns the modes of letters behind an event, `None` if they name none, and whether `D` pins it.

@@ -70,6 +70,8 @@ mod names;
 #[cfg(not(windows))]
 mod off_cpu;
 #[cfg(not(windows))]
+mod ops;
+#[cfg(not(windows))]
 mod own_hal;
 #[cfg(not(windows))]
 mod own_hal_samples;

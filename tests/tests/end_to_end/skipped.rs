@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 53] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 54] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -31,6 +31,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 53] = [
     ("life", include_str!("life.rs"), "the model reports the counters that are enabled after a client dies"),
     ("live", include_str!("live.rs"), "the model has the registers of another program"),
     ("loads", include_str!("loads.rs"), "the model executes the loads"),
+    ("ops", include_str!("ops.rs"), "the model executes the loads"),
     ("local_apic", include_str!("local_apic.rs"), "the local APIC is part of the model"),
     ("metrics", include_str!("metrics.rs"), "the model reports the events to count"),
     ("movement", include_str!("movement.rs"), "the model has the counters that do not count"),

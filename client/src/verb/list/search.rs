@@ -171,7 +171,7 @@ fn search(pattern: &str, all: bool, cpu: &impl Cpuid, imported: Option<&Imported
             source: SourceName::Name(name.text.clone()),
             modes: protocol::modes::BOTH,
             counters: 0,
-            pinned: false,
+            flags: 0,
         };
         let found = encode(&event, cpu, &tables, imported)?
             .into_iter()

@@ -6,7 +6,7 @@ use events::{CoreTable, CoreType, Counters, Event as VendorEvent, Generic, Ident
 use pmu::Source;
 use pmu::extra::Extra;
 use pmu::source::RawEvent;
-use protocol::{Event, EventRequest, ProcessorSet, event_flags, modes};
+use protocol::{Event, EventRequest, ProcessorSet, modes};
 
 use crate::Driver;
 use crate::core_types::CoreTypeInfo;
@@ -63,7 +63,7 @@ pub fn requests(name: &EventName, processors: &ProcessorSet, driver: &Driver) ->
     let request = |SourceInfo { event, .. }: SourceInfo| EventRequest {
         event: Event { counters: if name.counters == 0 { event.counters } else { name.counters }, ..event },
         modes: name.modes,
-        flags: if name.pinned { event_flags::PINNED } else { 0 },
+        flags: name.flags,
         ..EventRequest::EMPTY
     };
     Ok(resolve(&name.source, name.modes, processors, driver)?.into_iter().map(request).collect())

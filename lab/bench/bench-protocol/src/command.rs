@@ -341,7 +341,8 @@ pub enum Command {
         branches: Vec<TakenBranch>,
     },
     /// Sets the loads that the counters of load latency of a processor measure, in turn: address, data source encoding
-    /// and latency of each.
+    /// and latency of each. An AMD processor executes them instead, for the sampling of ops; the source is an index of
+    /// `model::DataSource::ALL` then.
     SetLoads {
         /// Which processor.
         processor: u32,

@@ -2,7 +2,7 @@
 
 use halprof::event::raw_event::narrowed;
 use halprof::event::{EventName, Malformed, SampledEvent, SourceName, suffix};
-use halprof::protocol::modes;
+use halprof::protocol::{event_flags, modes};
 
 /// An event is parsed as it is printed, alone and with modes, interval and counters. An error names a position in the
 /// text.
@@ -40,10 +40,18 @@ fn spelled(source: &SourceName) -> String {
 
 /// Returns an event as a user can type it, with its modes in any case.
 fn event_text(event: &EventName) -> String {
-    let EventName { source, modes: bits, counters, pinned } = event;
-    let source = narrowed(&spelled(source), *counters);
+    let EventName { source, modes: bits, counters, flags } = event;
     let letters = if *bits == modes::BOTH { ":uk" } else { suffix(*bits) };
-    format!("{source}{letters}{}", if *pinned { "D" } else { "" })
+    let pinned = if flags & event_flags::PINNED == 0 { "" } else { "D" };
+    let choices = [(event_flags::LOADS, "loads"), (event_flags::STORES, "stores")];
+    let mut terms: Vec<&str> = choices.into_iter().filter(|(bit, _)| flags & bit != 0).map(|(_, term)| term).collect();
+    if terms.is_empty() {
+        return format!("{}{letters}{pinned}", narrowed(&spelled(source), *counters));
+    }
+    if spelled(source).contains("0xc1") {
+        terms.push("cnt_ctl=1");
+    }
+    format!("ibs_op/{}/{letters}{pinned}", terms.join(","))
 }
 
 fn check_error(text: &str, error: &Malformed) {

@@ -22,8 +22,8 @@ use bench_protocol::{
     InterruptSite, RegisterQuirk, Registration, ScriptedRequest, StepPlan, TakenBranch, Time, TimerMode,
 };
 use model::{
-    Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Movement, Processor, Quirk, RecordedLoad,
-    Selected,
+    Branch, CounterId, DataSource, ExecutedOp, FaultingAccess, GeneralProtection, LedgerEntry, MemoryAccess, Mode,
+    Movement, OpKind, Processor, Quirk, RecordedLoad, Selected,
 };
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
@@ -293,13 +293,23 @@ fn take_branches(processor: u32, branches: &[TakenBranch]) -> Result<(), String>
 }
 
 fn set_loads(processor: u32, loads: &[[u64; 3]]) -> Result<(), String> {
-    let loads = loads.iter().map(|[address, source, latency]| RecordedLoad {
+    let recorded = loads.iter().map(|[address, source, latency]| RecordedLoad {
         address: *address,
         source: *source,
         latency: *latency,
     });
-    let loads = loads.collect();
-    core(processor)?.with(|state| state.processor.set_loads(loads));
+    let executed = loads.iter().filter_map(|[address, source, latency]| {
+        let source = *DataSource::ALL.get(usize::try_from(*source).ok()?)?;
+        let latency = u16::try_from(*latency).ok()?;
+        let access =
+            MemoryAccess { address: *address, source, modified: false, latency, tlb_miss: false, locked: false };
+        Some(ExecutedOp { ip: 0, cycles: 50, kind: OpKind::Load(access) })
+    });
+    let (recorded, executed) = (recorded.collect(), executed.collect());
+    core(processor)?.with(|state| {
+        state.processor.set_loads(recorded);
+        state.processor.set_ops(executed);
+    });
     Ok(())
 }
 

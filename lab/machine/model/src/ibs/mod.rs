@@ -141,7 +141,7 @@ impl Ibs {
         while left > 0 && (self.is_counting() || self.tagged.is_some()) {
             let Some(op) = lap.get(self.next % lap.len()) else { return };
             self.next = (self.next + 1) % lap.len();
-            self.retire(op);
+            self.retire(&ExecutedOp { ip: if op.ip == 0 { other.ip } else { op.ip }, ..*op });
             left = left.saturating_sub(u64::from(op.cycles).max(1));
         }
     }

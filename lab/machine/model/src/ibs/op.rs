@@ -6,7 +6,7 @@ use super::facts::Facts;
 /// An op that retires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExecutedOp {
-    /// Address of its instruction.
+    /// Address of its instruction. While the processor runs a script, 0 stands for the script's place.
     pub ip: u64,
     /// Core clock cycles until it retires.
     pub cycles: u16,
@@ -85,6 +85,22 @@ pub enum DataSource {
 }
 
 impl DataSource {
+    /// Every source.
+    pub const ALL: [Self; 12] = [
+        Self::L1,
+        Self::Buffer,
+        Self::L2,
+        Self::L3,
+        Self::NearCache,
+        Self::FarCache,
+        Self::Dram,
+        Self::FarDram,
+        Self::Persistent,
+        Self::Extension,
+        Self::Device,
+        Self::Uncached,
+    ];
+
     /// Returns whether the L2 cache missed.
     const fn is_beyond_l2(self) -> bool {
         !matches!(self, Self::L1 | Self::Buffer | Self::L2)

@@ -1,0 +1,95 @@
+//! perf's name for the ops that AMD's Instruction-Based Sampling samples: `ibs_op//`, with the terms `cnt_ctl=1` for
+//! ops instead of cycles and, of halprof, `loads` and `stores` for those that access memory.
+
+use pmu::source::RawEvent;
+use protocol::{event_flags, modes};
+
+use super::{EventName, Malformed, SourceName, each, letters_of, raw_event};
+
+/// The name of perf.
+const PREFIX: &str = "ibs_op/";
+
+/// Cycles (PMCx076) and ops (PMCx0C1): the events at which ops are sampled.
+const CYCLES: RawEvent = RawEvent::new().with_event(0x76);
+const OPS: RawEvent = RawEvent::new().with_event(0xC1);
+
+/// Parses the name, with modes behind it; `None` if the text is another event.
+pub fn parse(text: &str, default_modes: u32) -> Option<Result<EventName, Malformed>> {
+    let rest = text.strip_prefix(PREFIX)?;
+    Some(match rest.split_once('/') {
+        None => Err(Malformed::from(format!("\"{text}\" has no closing slash")).behind(text)),
+        Some((terms, letters)) => named(terms, letters.strip_prefix(':').unwrap_or(letters), default_modes),
+    })
+}
+
+fn named(terms: &str, letters: &str, default_modes: u32) -> Result<EventName, Malformed> {
+    let (mut event, mut flags) = (CYCLES, 0);
+    let mut term = |term: &str| {
+        match term {
+            "" | "cnt_ctl=0" => event = CYCLES,
+            "cnt_ctl=1" | "cnt_ctl" => event = OPS,
+            "loads" => flags |= event_flags::LOADS,
+            "stores" => flags |= event_flags::STORES,
+            "l3missonly" | "l3missonly=1" => return Err(filtered(term, "mem report --sort mem")),
+            _ if term.starts_with("ldlat=") => return Err(filtered(term, "mem report --sort local_weight")),
+            _ => return Err(format!("\"{term}\" is no term of ibs_op; cnt_ctl=1, loads and stores are")),
+        }
+        Ok(())
+    };
+    each(terms.split(','), &mut term).map_err(|error| error.behind(PREFIX))?;
+    let behind = |why: String| Malformed::from(why).behind(PREFIX).behind(terms).behind("/");
+    let (modes, pinned) = if letters.is_empty() { (None, false) } else { letters_of(letters).map_err(behind)? };
+    Ok(EventName {
+        source: SourceName::Raw(raw_event::event_of(event, None)),
+        modes: modes.unwrap_or(default_modes) | modes::PRECISE,
+        counters: 0,
+        flags: flags | if pinned { event_flags::PINNED } else { 0 },
+    })
+}
+
+fn filtered(term: &str, instead: &str) -> String {
+    format!(
+        "{term} is a filter of the processor that lengthens the periods of what it drops, so that shares are wrong; \
+         leave it out and use: .\\client {instead}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SampledEvent;
+    use super::*;
+
+    #[test]
+    fn the_name_of_perf_is_the_precise_event_of_cycles_or_of_ops() {
+        for (text, event, modes, flags) in [
+            ("ibs_op//", CYCLES, 7, 0),
+            ("ibs_op/cnt_ctl=0/", CYCLES, 7, 0),
+            ("ibs_op/cnt_ctl=1/u", OPS, 5, 0),
+            ("ibs_op/cnt_ctl=1,loads/:k", OPS, 6, event_flags::LOADS),
+            ("ibs_op/loads,stores/pD", CYCLES, 7, event_flags::LOADS | event_flags::STORES | event_flags::PINNED),
+        ] {
+            let name = parse(text, modes::BOTH).unwrap().unwrap();
+            let source = SourceName::Raw(raw_event::event_of(event, None));
+            assert_eq!(name, EventName { source, modes, counters: 0, flags }, "{text}");
+            let sampled: SampledEvent = format!("{text}@100k").parse().unwrap();
+            assert_eq!((sampled.event, sampled.interval), (name, Some(100_000)), "{text}");
+        }
+        assert!(parse("cpu/event=0x76/p", modes::BOTH).is_none());
+    }
+
+    #[test]
+    fn what_is_no_such_event_is_refused_with_what_to_do() {
+        for (text, why) in [
+            ("ibs_op/", "has no closing slash"),
+            ("ibs_op/ldlat=30/", "mem report --sort local_weight"),
+            ("ibs_op/l3missonly=1/", "mem report --sort mem"),
+            ("ibs_op/event=0x76/", "cnt_ctl=1, loads and stores are"),
+            ("ibs_op//x", "is not a mode"),
+        ] {
+            let error = parse(text, modes::BOTH).unwrap().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        let error = EventName::parse("ibs_op//", modes::BOTH).unwrap_err().to_string();
+        assert!(error.contains("precise events are sampled"), "{error}");
+    }
+}
