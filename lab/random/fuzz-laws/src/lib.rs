@@ -7,6 +7,7 @@
 //! | module | reader |
 //! |---|---|
 //! | `recordings` | recording files |
+//! | `data_types` | PDBs, and the names of data by their types |
 //! | `dumps` | CPUID dumps, and the interface and events of a processor that is known only by its CPUID |
 //! | `names` | events as users type them, with modes, intervals and counters |
 //! | `tables` | rows of events, and the makers' files and map |
@@ -23,6 +24,7 @@
     reason = "a law that does not hold panics, and nothing but tests and fuzz targets calls this crate"
 )]
 
+mod data_types;
 mod dumps;
 mod metrics;
 mod names;
@@ -32,6 +34,7 @@ mod replies;
 mod requests;
 mod tables;
 
+pub use data_types::data_types;
 pub use dumps::cpuid_dump;
 pub use metrics::{expression, metrics};
 pub use names::event_name;
@@ -45,8 +48,9 @@ pub use tables::{event_row, vendor_events, vendor_map};
 pub type Law = fn(&[u8]);
 
 /// Every law, by the name of its fuzz target and corpus.
-pub const LAWS: [(&str, Law); 13] = [
+pub const LAWS: [(&str, Law); 14] = [
     ("cpuid_dump", cpuid_dump),
+    ("data_types", data_types),
     ("debug_store", debug_store),
     ("engine", engine),
     ("event_name", event_name),

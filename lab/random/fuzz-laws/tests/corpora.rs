@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use fuzz_laws::LAWS;
 use zip::ZipArchive;
 
-/// Maximum size of all corpora in bytes, so that a clone stays small.
-const MAX_BYTES: usize = 500_000;
+/// Maximum size of all corpora in bytes, so that a clone stays small. Half of it are PDBs, which are mostly zeros.
+const MAX_BYTES: usize = 1_000_000;
 
 fn corpora() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/corpus")
