@@ -13,6 +13,7 @@ mod hostile;
 mod hybrid;
 mod imports;
 mod installing;
+mod mem;
 mod named;
 mod narrowing;
 mod record;
@@ -193,10 +194,10 @@ mod versions {
 
     #[test]
     fn a_version_mismatch_reports_both_versions() {
-        let system = FakeSystem::running(FakeDriver { protocol: 21, ..FakeDriver::default() });
+        let system = FakeSystem::running(FakeDriver { protocol: 22, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("protocol version 20, and the driver has version 21"), "{report}");
+        assert!(report.contains("protocol version 21, and the driver has version 22"), "{report}");
 
         let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -391,7 +392,7 @@ mod asking {
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
              Hypervisor      none that shows itself\n\
-             Driver          1.2.3, protocol 20\n"
+             Driver          1.2.3, protocol 21\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -401,7 +402,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "includes_smm": null, "driver_version": "1.2.3", "driver_protocol": 20,
+                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "includes_smm": null, "driver_version": "1.2.3", "driver_protocol": 21,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -428,7 +429,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  20\n\
+             Protocol  21\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );

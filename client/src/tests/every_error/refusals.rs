@@ -550,7 +550,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 95] {
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 20) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 21) does not know: NTSTATUS 0xC0000225",
         ),
         (
             51,
