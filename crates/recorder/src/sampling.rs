@@ -470,7 +470,8 @@ fn wait_for_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
 fn companions(events: &[EventRequest], signature: u32) -> Vec<EventRequest> {
     let needs = |event: &&EventRequest| {
         let raw = Source(event.event.source).raw();
-        Microarchitecture::has_auxiliary_event(signature) && raw.is_some_and(|raw| raw.event() == LOAD_LATENCY)
+        Microarchitecture::has_auxiliary_event(signature)
+            && raw.is_some_and(|raw| (raw.event(), raw.umask()) == LOAD_LATENCY)
     };
     let beside = |event: &EventRequest| EventRequest {
         event: Event { source: AUXILIARY.source().0, core_type: event.event.core_type, ..Event::of(0) },
@@ -481,8 +482,8 @@ fn companions(events: &[EventRequest], signature: u32) -> Vec<EventRequest> {
     events.iter().find(needs).map(beside).into_iter().collect()
 }
 
-/// Number of the event of load latency. E cores have another one.
-const LOAD_LATENCY: u16 = 0xCD;
+/// Event select and unit mask of load latency. E cores have others, and stores another unit mask.
+const LOAD_LATENCY: (u16, u16) = (0xCD, 0x01);
 
 /// Returns whether the processor itself records the event.
 #[must_use]

@@ -22,6 +22,7 @@ mod first_access;
 mod fixed;
 mod freeze;
 mod hidden;
+mod memory_events;
 mod microarchitecture;
 mod perf_metrics;
 mod precise;

@@ -145,7 +145,7 @@ const MIN_LATENCY: u64 = 3;
 
 impl Microarchitecture {
     /// Returns the events that need an extra register.
-    const fn extra_events(self, is_server: bool) -> &'static [ExtraEvent] {
+    pub(super) const fn extra_events(self, is_server: bool) -> &'static [ExtraEvent] {
         match self {
             Microarchitecture::Nehalem => NEHALEM,
             Microarchitecture::Westmere => WESTMERE,
@@ -217,6 +217,11 @@ impl PmuCapabilities {
 }
 
 impl ExtraEvent {
+    /// Returns event select and unit mask.
+    pub(super) const fn encoding(&self) -> (u8, u8) {
+        (self.event, self.umask)
+    }
+
     const fn is(&self, select: PerfEvtSel) -> bool {
         self.event == select.event_select() && self.umask == select.umask() && select.umask2() == 0
     }

@@ -114,7 +114,7 @@ impl Microarchitecture {
         matches!(self, Self::GoldenCove)
     }
 
-    fn by_signature(signature: Signature, efficient_core: impl Fn() -> Option<Leaf1AEax>) -> Self {
+    pub(super) fn by_signature(signature: Signature, efficient_core: impl Fn() -> Option<Leaf1AEax>) -> Self {
         use IntelProcessor as P;
         let either = |performance, efficient| if efficient_core().is_some() { efficient } else { performance };
         match IntelProcessor::of(signature) {
