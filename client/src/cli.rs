@@ -18,6 +18,7 @@ mod generated;
 mod last_branches;
 #[cfg(test)]
 mod malformed_events;
+mod mem;
 mod perf;
 mod powershell;
 mod record;
@@ -52,6 +53,9 @@ pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
 pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, SchedArgs, ScriptArgs};
 pub use last_branches::LastBranchArgs;
+pub use mem::{
+    AccessField, AccessType, C2cArgs, C2cReportArgs, C2cVerb, MemArgs, MemRecordArgs, MemReportArgs, MemVerb,
+};
 pub use record::RecordArgs;
 pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
@@ -167,6 +171,12 @@ pub enum Verb {
     /// Show the samples of a recording by columns, as `perf report` does
     #[command(after_help = report::REPORT_HELP)]
     Report(ReportArgs),
+    /// Record loads and stores with the addresses of their data, and show what served them
+    #[command(after_help = mem::HELP)]
+    Mem(MemArgs),
+    /// Show the cache lines that threads share, as `perf c2c report` does
+    #[command(after_help = mem::C2C_HELP)]
+    C2c(C2cArgs),
     /// Show the instructions of a function with their samples, as `perf annotate` does
     #[command(after_help = annotate::HELP)]
     Annotate(AnnotateArgs),

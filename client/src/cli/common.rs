@@ -31,7 +31,7 @@ impl Force {
 }
 
 /// What counts.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct BackendArgs {
     /// What counts [default: the driver, and Windows' own HAL if it is not installed]
     #[arg(long, value_enum, value_name = "NAME")]

@@ -21,7 +21,7 @@ const WORDS: [(&str, u32); 11] = [
 ];
 
 /// Last branches.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct LastBranchArgs {
     /// Record the last branches before each sample: -j any
     #[arg(short = 'b', long)]

@@ -137,7 +137,7 @@ EXAMPLES
 ";
 
 /// Arguments of `record`.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct RecordArgs {
     /// Sources to sample, with commas
     #[arg(short, long = "event", value_name = "A,B,...")]
@@ -176,7 +176,7 @@ pub struct RecordArgs {
 }
 
 /// Call stacks.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct StackArgs {
     /// Record call stacks: --call-graph both
     #[arg(short = 'g')]

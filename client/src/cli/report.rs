@@ -271,7 +271,7 @@ impl ReportArgs {
 
     /// Returns the maximum number of rows for each source or processor. Output for programs is complete by default.
     pub fn max_rows(&self) -> Option<usize> {
-        self.limit.or((!self.format.json && !self.format.csv).then_some(DEFAULT_ROWS))
+        self.limit.or(self.format.is_text().then_some(DEFAULT_ROWS))
     }
 }
 
@@ -347,6 +347,13 @@ pub struct ReportFormat {
     /// Print a line for each row, its fields separated by commas
     #[arg(long)]
     pub csv: bool,
+}
+
+impl ReportFormat {
+    /// Returns whether it is text.
+    pub const fn is_text(&self) -> bool {
+        !self.json && !self.csv
+    }
 }
 
 /// The direction of calls, as users type it.

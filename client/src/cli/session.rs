@@ -12,7 +12,7 @@ use crate::cli::duration;
 use crate::cli::number;
 
 /// Processors, capacity of the rings, duration and command.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct SessionArgs {
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]

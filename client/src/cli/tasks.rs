@@ -12,7 +12,7 @@ use terminal::context::Context;
 use user_error::Error;
 
 /// The processes and threads that are counted or recorded.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct TaskArgs {
     /// Only these processes, or all that have a name now; end when they have ended
     #[arg(short = 'p', long = "pid", value_name = "PID|NAME,...", value_delimiter = ',')]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, RecordedSession};
 use report::{
-    Contents, Detail, ExportError, Filter, Input, LastBranchStats, LastBranchTable, Missing, NamePattern,
+    Accesses, Contents, Detail, ExportError, Filter, Input, LastBranchStats, LastBranchTable, Missing, NamePattern,
     PerfMapProblem, Reason, SampleLocation, SampledSource, SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
 };
 
@@ -151,6 +151,26 @@ impl LoadedRecording {
         *symbol_index = SymbolIndex::of(&contents.processes, table.ends().map(|(location, _)| location), &finder);
         filter.symbols = resolved_names(filter, table.sources(), symbol_index)?;
         Ok((loaded, table))
+    }
+
+    /// Reads a recording and the accesses of its samples, and resolves their instructions.
+    ///
+    /// # Errors
+    /// If it has none, or cannot be read.
+    pub fn with_accesses(args: &RecordingArgs) -> Result<(Self, Accesses), Error> {
+        let mut loaded = Self::unresolved(args.file(), &args.selection, Detail::default())?;
+        let accesses = Accesses::read(&loaded.contents, &loaded.filter, &mut reader(args.file())?);
+        let mut accesses = accesses.map_err(|error| loaded.export_error(error, None))?;
+        if accesses.is_empty() {
+            return Err(RecordingError::NoAccesses { path: loaded.path }.into());
+        }
+        let finder = loaded.finder(&args.selection)?;
+        let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        let locations = || accesses.all().iter().map(|access| (access.location(), access.events.into()));
+        *symbol_index = SymbolIndex::of(&contents.processes, locations().map(|(location, _)| location), &finder);
+        filter.symbols = resolved_names(filter, locations(), symbol_index)?;
+        accesses.retain(filter, symbol_index);
+        Ok((loaded, accesses))
     }
 
     /// Reads the recording at `path` without its symbols.

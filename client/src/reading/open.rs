@@ -78,6 +78,12 @@ pub enum RecordingError {
         /// The recording.
         path: PathBuf,
     },
+    /// No selected sample has an access.
+    #[error("the samples of {} have no addresses of data", .path.display())]
+    NoAccesses {
+        /// The recording.
+        path: PathBuf,
+    },
     /// The output would replace the recording.
     #[error("{} is the recording itself", .path.display())]
     SameFile {
@@ -108,9 +114,11 @@ impl UserError for RecordingError {
     fn exit(&self) -> Exit {
         match self {
             Self::NotFound { .. } | Self::Unopenable { .. } | Self::Unreadable { .. } => Exit::Recording,
-            Self::NotRecorded { .. } | Self::Ambiguous { .. } | Self::NoSamples { .. } | Self::NoBranches { .. } => {
-                Exit::NotRecorded
-            }
+            Self::NotRecorded { .. }
+            | Self::Ambiguous { .. }
+            | Self::NoSamples { .. }
+            | Self::NoBranches { .. }
+            | Self::NoAccesses { .. } => Exit::NotRecorded,
             Self::SameFile { .. } => Exit::Usage,
         }
     }
@@ -129,6 +137,7 @@ impl UserError for RecordingError {
             }
             Self::Unreadable { cause: ReadError::Version { .. }, .. } => "report, of the client that recorded it",
             Self::NoBranches { .. } => ".\\client record -b -- COMMAND",
+            Self::NoAccesses { .. } => ".\\client mem record -- COMMAND",
             Self::SameFile { .. } => "name another file with -o",
             Self::Unopenable { .. } | Self::Unreadable { .. } | Self::NotRecorded { .. } | Self::NoSamples { .. } => {
                 return None;

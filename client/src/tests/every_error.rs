@@ -300,6 +300,11 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             "  try: .\\client record -b -- COMMAND",
         ),
         (
+            RecordingError::NoAccesses { path: "a.rec".into() }.into(),
+            Exit::NotRecorded,
+            "  try: .\\client mem record -- COMMAND",
+        ),
+        (
             SpgoError::Run { program: "llvm-profgen".into(), cause: other() }.into(),
             Exit::Command,
             "  try: --profgen FILE, with the path of LLVM's llvm-profgen.exe",

@@ -4,6 +4,7 @@ mod agent;
 mod annotate;
 mod branch_end;
 mod branches;
+mod c2c;
 mod control_area;
 mod diagnose;
 mod diff;
@@ -16,6 +17,7 @@ mod info;
 mod install;
 mod interval;
 mod list;
+mod mem;
 mod query;
 mod read;
 mod record;
@@ -50,6 +52,7 @@ pub use {
 use {
     annotate::Annotated,
     branches::BranchReport,
+    c2c::SharedLines,
     control_area::ControlAreas,
     diagnose::{Diagnosis, Live},
     diff::Comparison,
@@ -61,6 +64,7 @@ use {
     list::metrics::Metrics,
     list::search::Matches,
     list::tables::InterfaceTable,
+    mem::report::MemoryReport,
     report::blocks::BlockReport,
     report::last_branches::LastBranches,
     report::timeline::Timeline,
@@ -85,6 +89,8 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Top(args) => return top::run(args, context),
         Verb::Branches(args) => return branches::run(args, context),
         Verb::Report(args) => return report::run(args, context),
+        Verb::Mem(args) => return mem::run(args, context),
+        Verb::C2c(args) => return c2c::run(args, context),
         Verb::Diff(args) => return diff::run(args, context),
         Verb::Annotate(args) => return annotate::run(args, context),
         Verb::Export(args) => return export::run(args, context),

@@ -34,7 +34,12 @@ const LONG_PAUSES: f64 = 0.25;
 
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = args.backend.open(context)?;
-    let outcome = take(args, context, &connection)?;
+    run_on(args, context, &connection)
+}
+
+/// Records from this connection.
+pub fn run_on(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<i32, Error> {
+    let outcome = take(args, context, connection)?;
     context.command_code = Some(outcome.exit_code);
     for note in outcome.notes() {
         context.warn(&note)?;

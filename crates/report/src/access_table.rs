@@ -180,6 +180,8 @@ pub struct AccessRow {
     pub locked: f64,
     /// Share of page walks among the samples that say how the address was translated.
     pub walked: Option<f64>,
+    /// The process to which an address of user mode belongs.
+    pub owner: Option<String>,
     /// The text of each column.
     pub cells: Vec<String>,
 }
@@ -254,6 +256,7 @@ impl<'a> AccessTable<'a> {
             percentile: sum.percentile(),
             locked: of(real(sum.locked), real(sum.samples)),
             walked: (sum.translated > 0).then(|| of(real(sum.walked), real(sum.translated))),
+            owner: key.address.and_then(DataAddress::process).map(|process| self.process(process)),
             cells: columns.iter().map(|column| self.cell(*column, key)).collect(),
         }
     }
@@ -274,10 +277,9 @@ impl<'a> AccessTable<'a> {
             AccessColumn::Type => key.type_name.map(|name| self.names.text(name).to_owned()),
             AccessColumn::Member => key.member.map(|name| self.names.text(name).to_owned()),
             AccessColumn::Variable => key.variable.map(|name| self.names.text(name).to_owned()),
-            AccessColumn::Data | AccessColumn::Line | AccessColumn::Page => key.address.map(|address| {
-                let place = address.text(self.contents);
-                address.process().map_or(place.clone(), |process| format!("{place} of {}", self.process(process)))
-            }),
+            AccessColumn::Data | AccessColumn::Line | AccessColumn::Page => {
+                key.address.map(|address| address.text(self.contents))
+            }
         };
         text.unwrap_or_default()
     }

@@ -55,7 +55,6 @@ pub(super) const ROWS: &[Row] = &[
     ("annotate", "-s", Other("the function needs no option", ".\\client annotate SYMBOL")),
     ("script", "--fields=brstack --fields=comm --fields=event --fields=ip --fields=period --fields=pid --fields=sym --fields=tid --fields=time", Other("each sample has all fields but one", "-F +brstack")),
     ("script", "-g --gen-script -s --script", Other("halprof runs no scripts", ".\\client script -o FILE, which scripts can read")),
-    ("", "mem c2c", Other("loads are sampled by an event", ".\\client record -e cpu/event=0xCD,umask=0x01,ldlat=30/p -- app.exe")),
     ("", "trace lock kmem timechart ftrace probe kvm", Other("halprof has the counters of processors, and no other events", "Windows Performance Recorder")),
     ("", "evlist buildid-list", Other("the first lines of a report have it", ".\\client report --limit 1")),
     ("", "test", Other("it has another name", ".\\client selftest")),

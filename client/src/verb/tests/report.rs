@@ -19,6 +19,8 @@ use protocol::{
 use recording::{Count, DebugFile, KERNEL, Kept, Module, Process, RecordedEvent, RecordedSession, Summary, Writer};
 use tempfile::TempDir;
 
+pub(super) use self::last_branches::recorded;
+
 use super::*;
 
 pub(super) const APP: u64 = 0x1_4000_0000;
@@ -135,13 +137,13 @@ pub(super) fn summary() -> Summary {
 }
 
 /// A recording in a temporary folder.
-struct File {
+pub(super) struct File {
     _folder: TempDir,
     path: PathBuf,
 }
 
 impl File {
-    fn holding(bytes: &[u8]) -> Self {
+    pub(super) fn holding(bytes: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.rec");
         fs::write(&path, bytes).unwrap();
@@ -149,11 +151,11 @@ impl File {
     }
 
     /// Runs a verb with the recording as FILE and `out.svg` in the same folder as OUT.
-    fn run(&self, line: &str) -> Run {
+    pub(super) fn run(&self, line: &str) -> Run {
         self.run_on(None, line)
     }
 
-    fn run_on(&self, columns: Option<usize>, line: &str) -> Run {
+    pub(super) fn run_on(&self, columns: Option<usize>, line: &str) -> Run {
         let [file, out] = [self.path.clone(), self.beside("out")].map(|path| path.to_str().unwrap().to_owned());
         // At once, because the random name of the folder may contain either word.
         let parts: Vec<String> = line.split("OUT").map(|part| part.replace("FILE", &file)).collect();

@@ -190,6 +190,11 @@ fn latencies_are_in_classes_in_their_order() {
     assert_eq!(found, [("not reported", 1), ("1", 1), ("2-3", 2), ("4-7", 2), ("8-15", 1), last]);
 }
 
+fn with_owner(row: &AccessRow) -> String {
+    let owner = row.owner.as_ref().map_or_else(String::new, |owner| format!(" of {owner}"));
+    row.cells.concat() + &owner
+}
+
 #[test]
 fn addresses_of_user_mode_belong_to_a_process_and_those_of_the_kernel_to_all() {
     let of = |process, address| Step { process, address, ..Step::load(1, 10) };
@@ -207,7 +212,7 @@ fn addresses_of_user_mode_belong_to_a_process_and_those_of_the_kernel_to_all() {
     ];
     let names = |column| {
         let mut names: Vec<(String, u64)> =
-            rows(&steps, &[column]).into_iter().map(|row| (row.cells.concat(), row.samples)).collect();
+            rows(&steps, &[column]).into_iter().map(|row| (with_owner(&row), row.samples)).collect();
         names.sort();
         names
     };

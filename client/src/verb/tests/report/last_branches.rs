@@ -31,7 +31,7 @@ pub(in super::super) fn with_branches(
 }
 
 /// Returns a recording of these samples.
-pub(super) fn recorded(session: &RecordedSession, records: &[SampleRecord]) -> File {
+pub(in super::super) fn recorded(session: &RecordedSession, records: &[SampleRecord]) -> File {
     let mut writer = Writer::new(Vec::new(), session).unwrap();
     for process in processes() {
         writer.process(&process).unwrap();
