@@ -1,10 +1,12 @@
 //! The operand of an instruction in memory.
 
+use std::collections::BTreeSet;
+
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory,
 };
 
-/// Maximum number of bytes of a function in which a register is followed.
+/// Maximum number of bytes of a function in which registers are followed.
 const MAX_CODE: usize = 0x1_0000;
 
 /// What an instruction does to memory.
@@ -120,7 +122,7 @@ impl std::fmt::Display for MemoryOperand {
 
 impl Code<'_> {
     fn decoder(&self) -> Decoder<'_> {
-        let bytes = self.bytes.get(..MAX_CODE).unwrap_or(self.bytes);
+        let bytes = if self.bytes.len() > MAX_CODE { &[] } else { self.bytes };
         let bitness = if self.is_64_bit { 64 } else { 32 };
         Decoder::with_ip(bitness, bytes, self.address.into(), DecoderOptions::NONE)
     }
@@ -139,33 +141,47 @@ impl Code<'_> {
         (!instruction.is_invalid()).then_some(instruction)
     }
 
-    /// Returns the instructions that are executed before that at `address` on every way to it, without a gap, the last
-    /// first. There are none if the function has jumps to places that its code does not say.
-    pub(crate) fn before(&self, address: u32) -> Vec<Instruction> {
-        let mut before = Vec::new();
-        let mut targets = Vec::new();
+    /// Decodes the function.
+    pub(crate) fn flow(&self) -> Flow {
+        let mut flow = Flow { instructions: Vec::new(), targets: BTreeSet::new(), is_known: true };
         for instruction in &mut self.decoder() {
-            // What follows could be the middle of another instruction.
-            if instruction.is_invalid() && instruction.ip() < address.into() {
-                return Vec::new();
+            // What follows could be the middle of another instruction, and could lead anywhere.
+            if instruction.is_invalid() {
+                flow.is_known = false;
+                break;
             }
             match instruction.flow_control() {
                 FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => {
-                    targets.push(instruction.near_branch_target());
+                    flow.targets.insert(instruction.near_branch_target());
                 }
                 // A jump through the image's table of imports leaves the function.
-                FlowControl::IndirectBranch if !instruction.is_ip_rel_memory_operand() => return Vec::new(),
+                FlowControl::IndirectBranch => flow.is_known &= instruction.is_ip_rel_memory_operand(),
                 _ => {}
             }
-            if instruction.ip() < address.into() {
-                before.push(instruction);
-            }
+            flow.instructions.push(instruction);
         }
-        if before.last().is_none_or(|last| last.next_ip() != u64::from(address)) {
-            return Vec::new();
-        }
-        // The first that follows another on every way: none jumps to it, and the one before does not jump away.
-        let first = before.iter().rposition(|instruction| {
+        flow
+    }
+}
+
+/// The instructions of a function.
+pub(crate) struct Flow {
+    instructions: Vec<Instruction>,
+    /// Where branches lead.
+    targets: BTreeSet<u64>,
+    /// Whether the code says where all branches lead.
+    is_known: bool,
+}
+
+impl Flow {
+    /// Returns the instructions that are executed before that at `address` on every way to it, without a gap, the last
+    /// first.
+    pub(crate) fn before(&self, address: u32) -> impl Iterator<Item = &Instruction> {
+        let address = u64::from(address);
+        let end = self.instructions.partition_point(|instruction| instruction.ip() < address);
+        let before = self.instructions.get(..end).filter(|_| self.is_known).unwrap_or_default();
+        let mut next = address;
+        before.iter().rev().take_while(move |instruction| {
             let falls_through = !matches!(
                 instruction.flow_control(),
                 FlowControl::UnconditionalBranch
@@ -174,10 +190,9 @@ impl Code<'_> {
                     | FlowControl::Exception
                     | FlowControl::Interrupt
             );
-            !falls_through || targets.contains(&instruction.next_ip())
-        });
-        before.drain(..first.map_or(0, |first| first + 1));
-        before.reverse();
-        before
+            let is_before = instruction.next_ip() == next && !self.targets.contains(&next);
+            next = instruction.ip();
+            falls_through && is_before
+        })
     }
 }

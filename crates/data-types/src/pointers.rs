@@ -1,9 +1,11 @@
 //! From an operand in memory to the variable that it is in, or that its base register points from.
 
+use std::cell::OnceCell;
+
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 use crate::module::Module;
-use crate::operand::{Code, MemoryOperand, Operation};
+use crate::operand::{Code, Flow, MemoryOperand, Operation};
 use crate::pdb_types::DataTypes;
 use crate::place::{End, Path, Place, Search};
 use crate::registers::register;
@@ -35,6 +37,7 @@ struct Function<'a> {
     types: &'a DataTypes,
     module: &'a Module,
     code: Code<'a>,
+    flow: OnceCell<Flow>,
 }
 
 impl DataTypes {
@@ -46,7 +49,7 @@ impl DataTypes {
     #[must_use]
     pub fn place(&self, code: &Code<'_>, address: u32, operand: &MemoryOperand) -> Option<Place> {
         let module = self.module_at(address).unwrap_or_default();
-        let function = Function { types: self, module: &module, code: *code };
+        let function = Function { types: self, module: &module, code: *code, flow: OnceCell::new() };
         function.find(operand, address, MAX_STEPS).map(End::into_place)
     }
 }
@@ -54,6 +57,10 @@ impl DataTypes {
 impl Function<'_> {
     fn table(&self) -> &TypeTable {
         self.types.table()
+    }
+
+    fn flow(&self) -> &Flow {
+        self.flow.get_or_init(|| self.code.flow())
     }
 
     /// Names the memory that the operand of the instruction at `address` is.
@@ -108,10 +115,10 @@ impl Function<'_> {
         }
         let steps = steps.checked_sub(1)?;
         let mut factory = InstructionInfoFactory::new();
-        for instruction in self.code.before(address) {
+        for instruction in self.flow().before(address) {
             let at = u32::try_from(instruction.ip()).ok()?;
-            if writes(&mut factory, &instruction, register) {
-                return self.assigned(&instruction, register, at, steps);
+            if writes(&mut factory, instruction, register) {
+                return self.assigned(instruction, register, at, steps);
             }
             // The register still has what it had then.
             if let Some(pointer) = self.pointer_variable(register, displacement, at) {
@@ -193,8 +200,8 @@ impl Function<'_> {
     fn written_factor(&self, register: Register, address: u32, steps: usize) -> Option<u64> {
         let steps = steps.checked_sub(1)?;
         let mut factory = InstructionInfoFactory::new();
-        let before = self.code.before(address);
-        let instruction = before.iter().find(|instruction| writes(&mut factory, instruction, register))?;
+        let mut before = self.flow().before(address);
+        let instruction = before.find(|instruction| writes(&mut factory, instruction, register))?;
         let at = u32::try_from(instruction.ip()).ok()?;
         let of = |register: Register| self.factor(register, at, steps);
         let to_register = instruction.op0_kind() == OpKind::Register;
