@@ -55,6 +55,11 @@ COLUMNS
     data (symbol_daddr)       the address of the data
     line (dcacheline)         its cache line of 64 bytes
     page                      its page of 4 KiB
+    type member (typeoff)     the structure that the data is in, and the member
+    variable                  the variable with the member: node->next
+  --type is --sort type,member. PDBs have types: those of modules with the data,
+  or with the instruction, which says what its registers lead to. Data without a
+  name is [unknown], with the operand of the instruction.
   Addresses of user mode are those of a process, those of the kernel of all.
   A code that means nothing in the manuals is \"unknown\" with its number.
 
@@ -158,6 +163,9 @@ pub struct MemReportArgs {
         value_name = "NAME,..."
     )]
     pub sort: Vec<AccessField>,
+    /// Group by the structure and the member of the data, from the types of PDBs: --sort type,member
+    #[arg(long = "type", conflicts_with = "sort")]
+    pub by_type: bool,
     /// At most N rows of each event [default: 40 in text]
     #[arg(long, value_name = "N", value_parser = number::rows)]
     pub limit: Option<usize>,
@@ -171,7 +179,11 @@ pub struct MemReportArgs {
 impl MemReportArgs {
     /// Returns the names by which accesses are grouped.
     pub fn fields(&self) -> &[AccessField] {
-        if self.sort.is_empty() { &[AccessField::Source] } else { &self.sort }
+        match &self.sort[..] {
+            [] if self.by_type => &[AccessField::Type, AccessField::Member],
+            [] => &[AccessField::Source],
+            fields => fields,
+        }
     }
 
     /// Returns the maximum number of rows.
@@ -272,6 +284,13 @@ pub enum AccessField {
     Line,
     /// Its page
     Page,
+    /// The structure of the data
+    Type,
+    /// Its member
+    #[value(aliases = ["typeoff"])]
+    Member,
+    /// The variable and its member
+    Variable,
 }
 
 impl AccessField {
@@ -292,6 +311,9 @@ impl AccessField {
             Self::Data => AccessColumn::Data,
             Self::Line => AccessColumn::Line,
             Self::Page => AccessColumn::Page,
+            Self::Type => AccessColumn::Type,
+            Self::Member => AccessColumn::Member,
+            Self::Variable => AccessColumn::Variable,
         }
     }
 
@@ -300,9 +322,14 @@ impl AccessField {
         matches!(self, Self::Data | Self::Line | Self::Page)
     }
 
+    /// Returns whether it is from the types of PDBs.
+    pub const fn is_type(self) -> bool {
+        matches!(self, Self::Type | Self::Member | Self::Variable)
+    }
+
     /// Returns whether its texts can be long.
     pub const fn is_name(self) -> bool {
-        self.is_address() || matches!(self, Self::Process | Self::Module | Self::Symbol)
+        self.is_address() || self.is_type() || matches!(self, Self::Process | Self::Module | Self::Symbol)
     }
 
     /// Returns its name in output for programs.
@@ -327,6 +354,9 @@ impl AccessField {
             Self::Data => "Data",
             Self::Line => "Line",
             Self::Page => "Page",
+            Self::Type => "Type",
+            Self::Member => "Member",
+            Self::Variable => "Variable",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use halprof::core_types;
 use protocol::AccessEncoding;
-use report::{Access, AccessNames, AccessRow, AccessStats, AccessTable, Accesses, SampledSource};
+use report::{Access, AccessNames, AccessRow, AccessStats, AccessTable, Accesses, NamedBy, SampledSource};
 use serde::Serialize;
 
 use crate::cli::{AccessField, MemReportArgs};
@@ -73,6 +73,9 @@ struct MemoryEvent {
     unknown: u64,
     /// Number of those without an address.
     without_address: u64,
+    /// What names their data, if the columns have its names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    named: Option<NamedAccesses>,
     /// All selected accesses.
     total: MemoryRow,
     /// Number of rows, also of those that are not shown.
@@ -81,6 +84,36 @@ struct MemoryEvent {
     rows: Vec<MemoryRow>,
     #[serde(skip)]
     bias: Vec<&'static str>,
+}
+
+/// Numbers of selected accesses by what names their data.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NamedAccesses {
+    /// A variable of a module has the address.
+    by_address: u64,
+    /// A variable of the function has the memory, or points to it.
+    by_instruction: u64,
+    /// Nothing. The operand of the instruction is known.
+    only_operand: u64,
+    /// Nothing.
+    unknown: u64,
+}
+
+impl NamedAccesses {
+    fn new<'a>(accesses: impl Iterator<Item = &'a Access>, names: &AccessNames) -> Self {
+        let mut numbers = Self::default();
+        for access in accesses {
+            let number = match names.named_by(access) {
+                NamedBy::Address => &mut numbers.by_address,
+                NamedBy::Instruction => &mut numbers.by_instruction,
+                NamedBy::Operand => &mut numbers.only_operand,
+                NamedBy::Nothing => &mut numbers.unknown,
+            };
+            *number += 1;
+        }
+        numbers
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -130,14 +163,20 @@ impl MemoryRow {
 }
 
 impl MemoryEvent {
-    fn new(loaded: &LoadedRecording, accesses: &Accesses, source: SampledSource, args: &MemReportArgs) -> Self {
+    fn new(
+        loaded: &LoadedRecording,
+        accesses: &Accesses,
+        source: SampledSource,
+        args: &MemReportArgs,
+        names: Option<&AccessNames>,
+    ) -> Self {
         let LoadedRecording { contents, symbol_index, .. } = loaded;
         let fields = args.fields();
         let columns: Vec<_> = fields.iter().map(|field| field.column()).collect();
         let of = || accesses.of(source);
         let number = |is: fn(&Access) -> bool| of().filter(|access| is(access)).count() as u64;
-        let names = AccessNames::default();
-        let table = AccessTable::new(of(), &columns, contents, symbol_index, &names);
+        let unnamed = AccessNames::default();
+        let table = AccessTable::new(of(), &columns, contents, symbol_index, names.unwrap_or(&unnamed));
         let total = MemoryRow::new(&table.total(), &[]);
         let (rows, distinct) = table.first(args.max_rows());
         let AccessStats { samples, accesses, without_memory } = accesses.stats(source);
@@ -153,6 +192,7 @@ impl MemoryEvent {
             selected: total.samples,
             unknown: number(|access| access.data.level.is_unknown()),
             without_address: number(|access| access.address.number().is_none()),
+            named: names.map(|names| NamedAccesses::new(of(), names)),
             total,
             distinct,
             rows: rows.iter().map(|row| MemoryRow::new(row, fields)).collect(),
@@ -164,9 +204,16 @@ impl MemoryEvent {
 pub fn run(args: &MemReportArgs, context: &mut Context) -> Result<i32, Error> {
     let (loaded, accesses) = LoadedRecording::with_accesses(&args.recording)?;
     let sources = accesses.sources();
+    let names = if args.fields().iter().any(|field| field.is_type()) {
+        let finder = loaded.finder(&args.recording.selection)?;
+        Some(AccessNames::new(&accesses, &loaded.contents, &loaded.symbol_index, &finder))
+    } else {
+        None
+    };
+    let event = |source: &SampledSource| MemoryEvent::new(&loaded, &accesses, *source, args, names.as_ref());
     let report = MemoryReport {
         recording: Header::new(&loaded),
-        events: sources.iter().map(|source| MemoryEvent::new(&loaded, &accesses, *source, args)).collect(),
+        events: sources.iter().map(event).collect(),
         without_symbols: without_symbols(&loaded.symbol_index),
     };
     if args.format.json {
@@ -211,7 +258,9 @@ fn text(event: &MemoryEvent, fields: &[AccessField], width: usize) -> String {
 
 /// Returns what became of the samples of an event, and what they are a sample of.
 fn account(event: &MemoryEvent) -> Vec<(&'static str, String)> {
-    let MemoryEvent { name, samples, accesses, without_memory, selected, unknown, without_address, total, .. } = event;
+    let MemoryEvent {
+        name, samples, accesses, without_memory, selected, unknown, without_address, named, total, ..
+    } = event;
     let of_selected = |number: u64| percent(share::of(number, *selected));
     let mut lines = vec![("Event", name.clone())];
     lines.push(("Accesses", format!("{} of {}", grouped(*accesses), counted(*samples, "sample"))));
@@ -227,6 +276,11 @@ fn account(event: &MemoryEvent) -> Vec<(&'static str, String)> {
     let told = |number: u64, text: &str| (number > 0).then(|| format!("{}{text}", of_selected(number)));
     lines.extend(told(*unknown, ": no code says what served them, or an unknown one").map(|text| ("Unknown", text)));
     lines.extend(told(*without_address, "").map(|text| ("No address", text)));
+    if let Some(NamedAccesses { by_address, by_instruction, only_operand, unknown }) = named {
+        let [address, instruction] = [*by_address, *by_instruction].map(of_selected);
+        lines.push(("Named", format!("{address} by the address of the data, {instruction} by the instruction")));
+        lines.extend(told(only_operand + unknown, ": no PDB says what the data is").map(|text| ("No name", text)));
+    }
     lines.extend(event.bias.iter().map(|bias| ("Bias", (*bias).to_owned())));
     lines
 }

@@ -1,6 +1,7 @@
 //! Tests of `mem` and `c2c`.
 
 mod record;
+mod types;
 
 use protocol::{
     AccessEncoding, AccessKind, AccessOperation, AccessRecord, Mode, PreciseKind, PreciseSample, SampleRecord, UNKNOWN,

@@ -162,7 +162,7 @@ impl File {
         run_on(columns, &parts.join(&out), &[])
     }
 
-    fn beside(&self, name: &str) -> PathBuf {
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.path.with_file_name(name)
     }
 }

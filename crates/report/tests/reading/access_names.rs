@@ -4,13 +4,12 @@ use std::fs::{self, File};
 use std::io::{Cursor, Read as _};
 use std::path::{Path, PathBuf};
 
-use debugid::DebugId;
 use flate2::read::GzDecoder;
-use object::read::pe::{ImageNtHeaders as _, ImageOptionalHeader as _, PeFile64};
-use object::{ExportTarget, LittleEndian, Object as _, ObjectSection as _};
+use object::read::pe::PeFile64;
+use object::{ExportTarget, Object as _, ObjectSection as _};
 use protocol::{PreciseKind, PreciseSample, SampleRecord};
-use recording::{Block, DebugFile, Module, Process};
-use report::{AccessColumn, AccessNames, AccessTable, Accesses, Contents, Filter, NamedBy, SymbolIndex};
+use recording::{Block, Module, Process};
+use report::{AccessColumn, AccessNames, AccessTable, Accesses, Contents, Filter, NamedBy, PeHeaders, SymbolIndex};
 use tempfile::TempDir;
 
 use super::access_table::Step;
@@ -35,14 +34,8 @@ fn module(folder: &Path, name: &str, base: u64) -> Module {
         fs::write(folder.join(&name), program(&name)).unwrap();
     }
     let image = program(&format!("{name}.exe"));
-    let image = PeFile64::parse(&*image).unwrap();
-    let headers = image.nt_headers();
-    let (timestamp, size) = (headers.file_header().time_date_stamp, headers.optional_header().size_of_image());
-    let pdb = image.pdb_info().unwrap().unwrap();
-    let id = DebugId::from_guid_age(&pdb.guid(), pdb.age()).unwrap().breakpad().to_string();
-    let debug = Some(DebugFile { name: format!("{name}.pdb"), id });
-    let (path, timestamp) = (format!("C:\\app\\{name}.exe"), timestamp.get(LittleEndian));
-    Module { base, size: size.into(), path, timestamp, image_size: size, debug }
+    let PeHeaders { timestamp, image_size, debug, .. } = PeHeaders::parse(&*image).unwrap();
+    Module { base, size: image_size.into(), path: format!("C:\\app\\{name}.exe"), timestamp, image_size, debug }
 }
 
 /// Returns where a path is that the program `objects` says about itself.
