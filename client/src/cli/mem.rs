@@ -25,9 +25,9 @@ EXAMPLES
 pub const RECORD_HELP: &str = "\
 Chooses the events of the processor's cores, and samples them as
 `.\\client record` does: the other options are those of record. On Intel loads are
-recorded that took at least so many cycles as --ldlat says. On AMD without
---ldlat all loads and stores are recorded. -e samples other events instead, as
-record -e takes them: those of loads need :p.
+recorded that took at least so many cycles as --ldlat says. On AMD the ops of IBS
+are sampled (ibs_op//), and those that load or store are kept. -e samples other
+events instead, as record -e takes them, with :p.
 
 EXAMPLES
   .\\client mem record -- app.exe
@@ -131,7 +131,7 @@ pub struct MemRecordArgs {
         conflicts_with = "events"
     )]
     pub types: Vec<AccessType>,
-    /// Only loads that took at least so many core clock cycles [default: 30, on AMD all]
+    /// Only loads that took at least so many core clock cycles [default: 30; not on AMD]
     #[arg(long, value_name = "N", value_parser = number::within(3..=65_535), conflicts_with = "events")]
     pub ldlat: Option<u32>,
     #[command(flatten)]

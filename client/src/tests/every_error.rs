@@ -20,7 +20,7 @@ use crate::machine::service::DriverBusy;
 use crate::reading::branch_profile::ProfileError;
 use crate::reading::open::RecordingError;
 use crate::verb::{
-    AnnotateError, EndedInDelay, InstallError, SelftestError, SpgoError, TopologyError, Undone, Unestimated,
+    AnnotateError, EndedInDelay, InstallError, MemError, SelftestError, SpgoError, TopologyError, Undone, Unestimated,
 };
 use counts::condition::UndecidedError;
 use counts::requests::DetachedError;
@@ -299,6 +299,12 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             Exit::NotRecorded,
             "  try: .\\client record -b -- COMMAND",
         ),
+        (
+            MemError::no_event("loads").into(),
+            Exit::UnsupportedSource,
+            "  try: .\\client record -e cache-misses -- app.exe   (without addresses)",
+        ),
+        (MemError::NoThreshold.into(), Exit::Usage, "  try: .\\client mem record without it"),
         (
             RecordingError::NoAccesses { path: "a.rec".into() }.into(),
             Exit::NotRecorded,

@@ -44,6 +44,7 @@ use {crate::reading::aggregate::Aggregate, counts::requests::Counts};
 pub use {
     annotate::AnnotateError,
     install::{InstallError, Undone},
+    mem::record::MemError,
     selftest::SelftestError,
     spgo::SpgoError,
     stat::{EndedInDelay, TopologyError, Unestimated},

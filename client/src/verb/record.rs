@@ -147,6 +147,7 @@ fn requested(args: &RecordArgs, connection: &Driver) -> Result<Vec<RequestedEven
         return Ok(vec![RequestedEvent {
             source: source.cloned().ok_or(EventError::NoDefault)?,
             modes: modes::BOTH,
+            flags: 0,
             interval: None,
             follows_clock: true,
         }]);

@@ -5,7 +5,7 @@ use halprof::event::role::Role;
 use halprof::event::{EventName, SampledEvent, SourceName, find, resolve};
 use halprof::source::SourceInfo;
 use pmu::Source;
-use protocol::{EventRequest, ProcessorSet, modes};
+use protocol::{EventRequest, ProcessorSet, event_flags, modes};
 
 use user_error::Error;
 
@@ -19,6 +19,8 @@ pub struct RequestedEvent {
     pub source: SourceInfo,
     /// [`protocol::modes`].
     pub modes: u32,
+    /// Which ops are sampled, in bits of [`event_flags`].
+    pub flags: u32,
     /// Its interval, if it has a fixed one.
     pub interval: Option<u32>,
     /// Whether it has no fixed interval, and happens about once in a cycle.
@@ -31,14 +33,15 @@ impl RequestedEvent {
     /// # Errors
     /// If the machine does not have the event.
     pub fn of(sampled: &SampledEvent, processors: &ProcessorSet, connection: &Driver) -> Result<Vec<Self>, Error> {
-        let SampledEvent { event: EventName { source, modes, counters, .. }, interval } = sampled;
+        let SampledEvent { event: EventName { source, modes, counters, flags }, interval } = sampled;
         let of_each_cycle = if interval.is_none() { of_each_cycle(connection)? } else { Vec::new() };
         let requested = |mut found: SourceInfo| {
             let follows_clock = of_each_cycle.contains(&found.event.source);
             if *counters != 0 {
                 found.event.counters = *counters;
             }
-            Self { source: found, modes: *modes, interval: *interval, follows_clock }
+            let flags = flags & (event_flags::LOADS | event_flags::STORES);
+            Self { source: found, modes: *modes, flags, interval: *interval, follows_clock }
         };
         Ok(resolve(source, *modes, processors, connection)?.into_iter().map(requested).collect())
     }
@@ -48,7 +51,7 @@ impl RequestedEvent {
     /// is a whole number of milliseconds and is never adjusted.
     #[must_use]
     pub fn request(&self, frequency: u32, clock: Option<u64>) -> EventRequest {
-        let Self { source, modes, interval, follows_clock } = self;
+        let Self { source, modes, flags, interval, follows_clock } = self;
         let range = source.minimum..=source.maximum;
         let clamp = |wanted: u32| wanted.max(*range.start()).min(*range.end());
         let (interval, frequency) = match interval {
@@ -62,7 +65,7 @@ impl RequestedEvent {
                 (near.map_or(source.interval, |near| clamp(u32::try_from(near).unwrap_or(u32::MAX))), frequency)
             }
         };
-        EventRequest { event: source.event, modes: *modes, interval, frequency, ..EventRequest::EMPTY }
+        EventRequest { event: source.event, modes: *modes, interval, frequency, flags: *flags, ..EventRequest::EMPTY }
     }
 }
 
@@ -81,7 +84,8 @@ pub fn sampling(
     let sampling = |request: &EventRequest| {
         let source = sources.of_event(request.event).unwrap_or_else(|| SourceInfo::from(request.event));
         let follows_clock = of_each_cycle.contains(&request.event.source);
-        RequestedEvent { source, modes: request.modes, interval: None, follows_clock }.request(frequency, clock)
+        RequestedEvent { source, modes: request.modes, flags: 0, interval: None, follows_clock }
+            .request(frequency, clock)
     };
     Ok(counted.iter().map(sampling).collect())
 }

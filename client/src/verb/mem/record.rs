@@ -5,7 +5,7 @@ use halprof::core_types::qualified;
 use pmu::CoreType;
 use pmu::interface::emon::Microarchitecture;
 use thiserror::Error as ThisError;
-use x86_defs::cpuid::VENDOR_INTEL;
+use x86_defs::cpuid::{VENDOR_AMD, VENDOR_INTEL};
 
 use crate::cli::{AccessType, MemRecordArgs, RecordArgs};
 use crate::verb::record;
@@ -17,29 +17,49 @@ use user_error::{Error, UserError};
 /// Threshold of loads without `--ldlat`, in core clock cycles: that of perf.
 const USUAL_LATENCY: u32 = 30;
 
-/// The cores of the chosen processors do not record such accesses.
+/// Why `mem record` cannot choose events.
 #[derive(Debug, ThisError)]
-#[error("no core of this machine records {what} with the addresses of their data")]
-pub struct NoAccessEvent {
-    /// Loads, or stores.
-    what: &'static str,
-    /// The processors that do.
-    #[source]
-    cause: Recording,
+pub enum MemError {
+    /// The cores of the chosen processors do not record such accesses.
+    #[error("no core of this machine records {what} with the addresses of their data")]
+    NoEvent {
+        /// Loads, or stores.
+        what: &'static str,
+        /// The processors that do.
+        #[source]
+        cause: Recording,
+    },
+    /// `--ldlat` on a processor without a threshold.
+    #[error("--ldlat is for Intel's processors: AMD's IBS samples loads of any latency")]
+    NoThreshold,
 }
 
 /// Which processors record accesses.
 #[derive(Debug, ThisError)]
-#[error("Intel's P cores do from Nehalem on (stores from Sandy Bridge on), its E cores from Gracemont on")]
-struct Recording;
+#[error("Intel's P cores do from Nehalem on, its E cores from Gracemont on,\n  and AMD's processors by IBS")]
+pub struct Recording;
 
-impl UserError for NoAccessEvent {
+impl MemError {
+    /// Returns the error of a machine that records no loads, or no stores.
+    pub const fn no_event(what: &'static str) -> Self {
+        Self::NoEvent { what, cause: Recording }
+    }
+}
+
+impl UserError for MemError {
     fn exit(&self) -> Exit {
-        Exit::UnsupportedSource
+        match self {
+            Self::NoEvent { .. } => Exit::UnsupportedSource,
+            Self::NoThreshold => Exit::Usage,
+        }
     }
 
     fn remedy(&self) -> Option<String> {
-        Some(".\\client record -e cache-misses -- app.exe   (where loads miss, without addresses)".to_owned())
+        let text = match self {
+            Self::NoEvent { .. } => ".\\client record -e cache-misses -- app.exe   (without addresses)",
+            Self::NoThreshold => ".\\client mem record without it",
+        };
+        Some(text.to_owned())
     }
 }
 
@@ -49,22 +69,36 @@ pub fn run(args: &MemRecordArgs, context: &mut Context) -> Result<i32, Error> {
     if !args.record.events.is_empty() {
         return record::run_on(&args.record, context, &connection);
     }
-    let texts = events(args, &connection)?;
-    context.warn(&format!("[ sampling {} ]", texts.join(",\n  ")))?;
-    let names = texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(halprof::Error::from)?;
+    let events = choose(args, &connection)?;
+    context.warn(&format!("[ sampling {} ]", events.join(",\n  ")))?;
+    let names = events.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(halprof::Error::from)?;
     record::run_on(&RecordArgs { events: names, ..args.record.clone() }, context, &connection)
 }
 
-/// Returns the events of the accesses that the user wants, in the notation of perf: those of each core type of the
-/// chosen processors.
-fn events(args: &MemRecordArgs, connection: &Driver) -> Result<Vec<String>, Error> {
+/// Returns the events of the accesses that the user wants, in the notation of perf.
+fn choose(args: &MemRecordArgs, connection: &Driver) -> Result<Vec<String>, Error> {
+    let vendor = format::text(&connection.info()?.vendor);
+    if vendor.as_bytes() != VENDOR_AMD {
+        return events(args, vendor.as_bytes() == VENDOR_INTEL, connection);
+    }
+    if args.ldlat.is_some() {
+        return Err(MemError::NoThreshold.into());
+    }
+    let is_wanted = |kind: &AccessType| args.types.is_empty() || args.types.contains(kind);
+    let kinds = [(AccessType::Load, "loads"), (AccessType::Store, "stores")].into_iter();
+    let terms: Vec<&str> = kinds.filter(|(kind, _)| is_wanted(kind)).map(|(_, term)| term).collect();
+    Ok(vec![format!("ibs_op/{}/", terms.join(","))])
+}
+
+/// Returns the events of the accesses that the user wants of Intel's processors: those of each core type of the chosen
+/// processors.
+fn events(args: &MemRecordArgs, is_intel: bool, connection: &Driver) -> Result<Vec<String>, Error> {
     let wanted = |kind: AccessType| args.types.is_empty() || args.types.contains(&kind);
     let info = connection.info()?;
     let chosen = args.record.session.processors.map(|list| list.0);
     let is_chosen = |processor: &u32| chosen.is_none_or(|chosen| chosen.contains(*processor));
     let types = connection.core_types()?.iter().filter(|one| one.processors.iter().any(is_chosen));
     let types: Vec<u32> = types.map(|one| one.number).collect();
-    let is_intel = format::text(&info.vendor).as_bytes() == VENDOR_INTEL;
     let cores = |number: &u32| {
         let of = || Microarchitecture::of_core_type(info.signature, CoreType::from_number(*number));
         (*number, if is_intel { of() } else { Microarchitecture::Unknown })
@@ -83,7 +117,7 @@ fn events(args: &MemRecordArgs, connection: &Driver) -> Result<Vec<String>, Erro
     for (kind, what, found) in [(AccessType::Load, "loads", &loads), (AccessType::Store, "stores", &stores)] {
         // Without a choice, stores are recorded only where they can be.
         if found.is_empty() && (args.types.contains(&kind) || (args.types.is_empty() && kind == AccessType::Load)) {
-            return Err(NoAccessEvent { what, cause: Recording }.into());
+            return Err(MemError::no_event(what).into());
         }
     }
     let is_either = args.types.is_empty() && cores.iter().any(|(_, cores)| cores.has_one_access_counter());
