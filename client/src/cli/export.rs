@@ -73,9 +73,12 @@ the recording. If only a part of the samples is selected, the graph is that
 part: its subtitle says how much that is of all events. --branch-history draws
 above each function the way on which the processor came to it: the target of the
 newest last branch (record -b), the branch instruction, and so on to the oldest.
+--latency draws the loads of mem record: the boxes are as wide as their share of
+the cycles for which loads waited, with what served them on top.
 
 EXAMPLES
   .\\client flamegraph app.rec -o app.svg
+  .\\client flamegraph app.rec --latency -o loads.svg
 ";
 
 /// Text after the options of `script` in `--help`.
@@ -215,6 +218,9 @@ pub struct FlamegraphArgs {
     /// Draw the last branches of the samples above each function, the newest first
     #[arg(long, conflicts_with = "wall_clock")]
     pub branch_history: bool,
+    /// Draw for how long the loads of a recording of mem record waited, by function and by what served them
+    #[arg(long, conflicts_with_all = ["wall_clock", "branch_history"])]
+    pub latency: bool,
 }
 
 /// Text after the options in `sched --help`.

@@ -206,7 +206,12 @@ impl LoadedRecording {
 
     /// Returns the first selected source, for output that has only one.
     pub fn one_source(&self) -> Result<SampledSource, Error> {
-        self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
+        self.sources().first().copied().ok_or_else(|| self.no_samples())
+    }
+
+    /// Returns the error that there is nothing to draw.
+    pub fn no_samples(&self) -> Error {
+        RecordingError::NoSamples { path: self.path.clone() }.into()
     }
 
     /// Writes the selected samples as a profile for pprof.
@@ -218,7 +223,7 @@ impl LoadedRecording {
     pub fn folded(&self, fold: Fold) -> Result<Vec<String>, Error> {
         let lines = fold(&self.contents, &self.symbol_index, self.one_source()?, &self.filter);
         if lines.is_empty() {
-            return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
+            return Err(self.no_samples());
         }
         Ok(lines)
     }

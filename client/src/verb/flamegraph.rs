@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use recording::RecordedEvent;
-use report::{SampledSource, Table, flamegraph, folded_for_graph, schedule, wall_clock_for_graph};
+use report::{
+    Accesses, SampledSource, Table, flamegraph, folded_for_graph, folded_latency, schedule, wall_clock_for_graph,
+};
 
 use crate::cli::FlamegraphArgs;
 use crate::reading::load::LoadedRecording;
@@ -16,8 +18,15 @@ use user_error::Error;
 use user_error::output_error::OutputError;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
-    let loaded = LoadedRecording::with_stacks(&args.recording, args.branch_history)?;
-    let (lines, title, unit) = if args.wall_clock {
+    let (loaded, accesses) = if args.latency {
+        LoadedRecording::with_accesses(&args.recording)?
+    } else {
+        (LoadedRecording::with_stacks(&args.recording, args.branch_history)?, Accesses::default())
+    };
+    let (lines, title, unit) = if args.latency {
+        let (lines, name) = loads(&loaded, &accesses)?;
+        (lines, format!("latency of {name}"), "cycles")
+    } else if args.wall_clock {
         let (on, off) = running_and_waiting(&loaded)?;
         let title = format!("wall clock: {}, and waits", loaded.contents.source_name(on));
         (wall_clock(&loaded, on, off)?, title, "ns")
@@ -41,6 +50,15 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
 fn is_off_cpu(loaded: &LoadedRecording, source: SampledSource) -> bool {
     let event = usize::try_from(source.event).ok().and_then(|index| loaded.contents.session.events.get(index));
     event.is_some_and(RecordedEvent::is_off_cpu)
+}
+
+/// Returns the loads of the first event with latencies, and its name.
+fn loads(loaded: &LoadedRecording, accesses: &Accesses) -> Result<(Vec<String>, String), Error> {
+    let LoadedRecording { contents, symbol_index, .. } = loaded;
+    let of = |source| (folded_latency(contents, symbol_index, source, accesses), source);
+    let found = accesses.sources().into_iter().map(of).find(|(lines, _)| !lines.is_empty());
+    let (lines, source) = found.ok_or_else(|| loaded.no_samples())?;
+    Ok((lines, contents.source_name(source).into_owned()))
 }
 
 /// Returns the first event that was sampled while threads ran, and that of their waits.

@@ -6,7 +6,7 @@ use protocol::{AccessOperation, UNKNOWN};
 use rustc_hash::FxHashMap;
 
 use crate::access_names::{AccessNames, TextId};
-use crate::accesses::{Access, DataAddress};
+use crate::accesses::{Access, DataAddress, operation_name};
 use crate::data_source::{Blocked, MemoryLevel, Snoop, Translation};
 use crate::process_keys::ProcessKey;
 use crate::proportion::{ratio_error, real};
@@ -71,7 +71,7 @@ struct Key {
     translation: Option<Translation>,
     locked: Option<bool>,
     blocked: Option<Blocked>,
-    operation: Option<u8>,
+    operation: Option<AccessOperation>,
     process: Option<ProcessKey>,
     thread: Option<u32>,
     module: Option<Owner>,
@@ -93,7 +93,7 @@ impl Key {
                 AccessColumn::Translation => key.translation = Some(access.data.translation),
                 AccessColumn::Locked => key.locked = Some(access.data.locked),
                 AccessColumn::Blocked => key.blocked = Some(access.data.blocked),
-                AccessColumn::Operation => key.operation = Some(access.operation as u8),
+                AccessColumn::Operation => key.operation = Some(access.operation),
                 AccessColumn::Process => key.process = Some(access.process),
                 AccessColumn::Thread => key.thread = Some(access.thread),
                 AccessColumn::Module => key.module = Some(symbol_index.owner_and_name(&access.location()).0),
@@ -119,8 +119,9 @@ struct Sum {
     samples: u64,
     events: f64,
     event_squares: f64,
-    /// Events times latency.
+    /// Events times latency, also as a whole number.
     cycles: f64,
+    whole_cycles: u64,
     cycle_squares: f64,
     locked: u64,
     /// Number of accesses that say how the address was translated, and of those that missed.
@@ -137,6 +138,8 @@ impl Sum {
         self.events += events;
         self.event_squares += events * events;
         self.cycles += events * latency;
+        let whole = u64::from(access.events).saturating_mul(access.latency.into());
+        self.whole_cycles = self.whole_cycles.saturating_add(whole);
         self.cycle_squares += (events * latency).powi(2);
         self.locked += u64::from(access.data.locked);
         self.translated += u64::from(access.data.translation != Translation::NotReported);
@@ -172,6 +175,8 @@ pub struct AccessRow {
     pub latency_share: Option<f64>,
     /// Its error.
     pub latency_error: Option<f64>,
+    /// Sum of the latencies, each as often as its sample represents events.
+    pub cycles: u64,
     /// Mean of the latencies; `None` if the row has none.
     pub mean: Option<f64>,
     /// Their 90th percentile.
@@ -252,6 +257,7 @@ impl<'a> AccessTable<'a> {
             error,
             latency_share: has_latency.then_some(latency_share),
             latency_error: has_latency.then_some(latency_error),
+            cycles: sum.whole_cycles,
             mean: (timed > 0.0).then(|| sum.cycles / timed),
             percentile: sum.percentile(),
             locked: of(real(sum.locked), real(sum.samples)),
@@ -293,16 +299,6 @@ impl<'a> AccessTable<'a> {
 /// Formats a thread ID.
 fn thread_text(id: u32) -> String {
     if id == UNKNOWN { "unknown".to_owned() } else { id.to_string() }
-}
-
-fn operation_name(operation: u8) -> &'static str {
-    const LOAD: u8 = AccessOperation::Load as u8;
-    const STORE: u8 = AccessOperation::Store as u8;
-    match operation {
-        LOAD => "load",
-        STORE => "store",
-        _ => "load and store",
-    }
 }
 
 /// Formats the latencies with so many bits.

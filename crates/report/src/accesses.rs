@@ -173,6 +173,16 @@ impl Access {
     }
 }
 
+/// Returns the name of what an instruction did to memory.
+pub(crate) const fn operation_name(operation: AccessOperation) -> &'static str {
+    match operation {
+        AccessOperation::None => "none",
+        AccessOperation::Load => "load",
+        AccessOperation::Store => "store",
+        AccessOperation::LoadStore => "load and store",
+    }
+}
+
 /// What became of the selected precise samples of the events that record accesses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccessStats {

@@ -13,6 +13,9 @@ use inferno::flamegraph::color::MultiPalette;
 use inferno::flamegraph::{self, Options, Palette};
 use recording::printable;
 
+use crate::access_names::AccessNames;
+use crate::access_table::{AccessColumn, AccessTable};
+use crate::accesses::Accesses;
 use crate::call_stacks::Function;
 use crate::call_tree::CallTree;
 use crate::escape::{frame, plain, stack};
@@ -113,6 +116,23 @@ pub fn wall_clock_for_graph(
         (frames, time)
     });
     sums(ran.chain(waited))
+}
+
+/// Returns process, module, function and source of the accesses of `source`, for a flame graph. The count is the cycles
+/// for which the loads waited, so widths equal the shares of latency in an [`AccessTable`].
+#[must_use]
+pub fn folded_latency(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    source: SampledSource,
+    accesses: &Accesses,
+) -> Vec<String> {
+    const COLUMNS: [AccessColumn; 4] =
+        [AccessColumn::Process, AccessColumn::Module, AccessColumn::Symbol, AccessColumn::Source];
+    let names = AccessNames::default();
+    let table = AccessTable::new(accesses.of(source), &COLUMNS, contents, symbol_index, &names);
+    let rows = table.first(None).0.into_iter().filter(|row| row.cycles > 0);
+    sums(rows.map(|row| (row.cells.iter().map(|cell| frame(cell)).collect(), row.cycles)))
 }
 
 /// What is shown of stacks.

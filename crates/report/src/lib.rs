@@ -124,7 +124,9 @@ pub use change::{Change, Confidence, Estimate};
 pub use data_source::{Blocked, DataSource, MemoryLevel, ModifiedCopy, Snoop, Translation, reports_modified};
 pub use filter::Filter;
 pub use firefox::{Thinned, firefox};
-pub use folded::{WAITS, flamegraph, folded, folded_for_graph, folded_with_numbers, wall_clock_for_graph};
+pub use folded::{
+    WAITS, flamegraph, folded, folded_for_graph, folded_latency, folded_with_numbers, wall_clock_for_graph,
+};
 pub use found_symbol::{Missing, Reason, SourceLine};
 pub use function_code::CodeError;
 pub use guard::guarded;

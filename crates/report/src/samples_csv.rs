@@ -7,7 +7,8 @@ use protocol::{
     UNKNOWN,
 };
 
-use crate::accesses::AccessGate;
+use crate::accesses::{AccessGate, operation_name};
+use crate::data_source::DataSource;
 use crate::filter::Filter;
 use crate::input::Input;
 use crate::last_branches::BranchGate;
@@ -17,7 +18,7 @@ use crate::time_order::for_each_in_order;
 use crate::wait_reason::why_off_cpu;
 
 /// Names of the fields; the first line of the output.
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 29] = [
     "time_ns",
     "kind",
     "processor",
@@ -39,6 +40,11 @@ const FIELDS: [&str; 24] = [
     "prediction",
     "cycles",
     "branch_type",
+    "operation",
+    "memory_level",
+    "snoop",
+    "tlb",
+    "locked",
     "data_address",
     "latency",
     "data_source",
@@ -65,6 +71,13 @@ struct Details {
     cycles: String,
     /// Type of a branch.
     branch_type: &'static str,
+    /// What an instruction did to memory.
+    operation: &'static str,
+    /// What served it, what the other caches answered, how the address was translated, and whether it was locked.
+    level: String,
+    snoop: &'static str,
+    translation: &'static str,
+    locked: &'static str,
     /// Linear address of the data of a load.
     data_address: String,
     /// Core clock cycles until the load had them.
@@ -75,7 +88,13 @@ struct Details {
 
 impl Details {
     fn of_access(access: &AccessRecord) -> Self {
+        let DataSource { level, snoop, translation, locked, .. } = DataSource::of(access);
         Self {
+            operation: operation_name(access.operation),
+            level: level.name().into_owned(),
+            snoop: snoop.name(),
+            translation: translation.name(),
+            locked: if locked { "yes" } else { "no" },
             data_address: format!("{:#018x}", access.address),
             latency: access.latency.to_string(),
             data_source: format!("{:#x}", access.source),
@@ -183,7 +202,7 @@ impl Lines<'_> {
             },
         };
         let Details { number, target, lost, duration, reason, waker, prediction, cycles, branch_type, .. } = &details;
-        let Details { data_address, latency, data_source, .. } = &details;
+        let Details { operation, level, snoop, translation, locked, data_address, latency, data_source, .. } = &details;
         let details = [
             number,
             target,
@@ -194,13 +213,18 @@ impl Lines<'_> {
             *prediction,
             cycles,
             *branch_type,
+            *operation,
+            level,
+            *snoop,
+            *translation,
+            *locked,
             data_address,
             latency,
             data_source,
         ];
         let at_branch = if let Record::LastBranch(branch) = record { Some(at_source(branch)) } else { None };
         if let Some(sample) = record.sample().or(at_branch) {
-            return self.write_sample(&sample, [&time, word, &processor, &source], details);
+            return self.write_sample(&sample, [&time, word, &processor, &source], &details);
         }
         let who = if let Record::Access(access) = record { self.who(access) } else { Default::default() };
         let who = who.iter().map(String::as_str).chain([""; 5]);
@@ -219,7 +243,7 @@ impl Lines<'_> {
         &mut self,
         sample: &AnySample,
         [time, word, processor, source]: [&str; 4],
-        details: [&str; 12],
+        details: &[&str],
     ) -> io::Result<()> {
         let location = self.contents.processes.location(sample);
         let mode = match sample.mode {
@@ -240,7 +264,7 @@ impl Lines<'_> {
             self.symbol_index.module(&location),
             &self.symbol_index.symbol(&location),
         ];
-        Ok(self.out.write_record(fields.into_iter().chain(details))?)
+        Ok(self.out.write_record(fields.into_iter().chain(details.iter().copied()))?)
     }
 }
 

@@ -250,3 +250,32 @@ fn a_recording_without_accesses_says_how_to_record_them() {
         assert!(report.ends_with(end), "{report}");
     }
 }
+
+/// The export has what the code of the source means beside the code.
+#[test]
+fn the_export_has_a_line_of_each_access() {
+    let steps = [load(9, GLOBAL, 0x37, 90), Step { encoding: AccessEncoding::LionCove, ..load(9, HEAP, 0x20, 60) }];
+    let csv = recording_of(&steps).run("export FILE --format csv").out;
+    let ends: Vec<&str> =
+        csv.lines().filter(|line| line.contains(",access,")).map(|line| line.rsplit_once(",,,").unwrap().1).collect();
+    let wanted = [
+        "load,L3,HITM,miss,yes,0x0000000140040000,90,0x37",
+        "load,unknown (0x20),not reported,hit,no,0x0000000050000000,60,0x20",
+    ];
+    assert_eq!(ends, wanted, "{csv}");
+}
+
+/// The widths are those of the latencies: 310 of 2,880 cycles are a load from another node's memory.
+#[test]
+fn a_flame_graph_draws_for_how_long_loads_waited() {
+    let file = levels();
+    let graph = file.run("flamegraph FILE --latency -o -").out;
+    for text in
+        ["latency of cpu/event=0xcd,umask=0x01,ldlat=30/", "remote DRAM (938,370 cycles, 32.29%)", "unknown (0x20)"]
+    {
+        assert!(graph.contains(text), "{text}: {graph}");
+    }
+    let stores = recording_of(&times(3, store(9, HEAP)));
+    let (exit, report) = stores.run("flamegraph FILE --latency -o -").failure();
+    assert!(exit == Exit::NotRecorded && report.ends_with(" has no samples"), "{report}");
+}

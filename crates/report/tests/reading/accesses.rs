@@ -43,7 +43,7 @@ fn lines(records: &[SampleRecord], filter: &Filter) -> Vec<(String, u64)> {
     let line = |line: csv::StringRecord| {
         let field = |index: usize| line.get(index).unwrap().to_owned();
         let kind = field(1);
-        let address = number(&field(if kind == "access" { 21 } else { 9 }));
+        let address = number(&field(if kind == "access" { 26 } else { 9 }));
         assert!([4, 5, 6].iter().all(|place| !field(*place).is_empty()), "process, its name and thread of {kind}");
         (kind, address)
     };

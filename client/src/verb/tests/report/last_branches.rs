@@ -79,12 +79,16 @@ fn csv_has_a_line_for_each_branch_behind_its_sample_with_what_the_processor_repo
     let csv = bench().run("export FILE --format csv").out;
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 1 + 3 + 4, "{csv}");
-    assert!(lines[0].ends_with(",branch_type,data_address,latency,data_source"), "{csv}");
+    assert!(
+        lines[0].ends_with(",branch_type,operation,memory_level,snoop,tlb,locked,data_address,latency,data_source"),
+        "{csv}"
+    );
     let branches: Vec<&str> = lines.iter().copied().filter(|line| line.contains(",last_branch,")).collect();
     let first = "0,last_branch,0,TotalCycles,8,app.exe,9,u,0,0x0000000140000030,app.exe,app.exe+0x30,";
-    let rest = ["predicted,4,,,,", "mispredicted,20,,,,"].map(|rest| format!("{first},0x0000000140000010,,,,,{rest}"));
+    let rest = ["predicted,4,,,,,,,,,", "mispredicted,20,,,,,,,,,"]
+        .map(|rest| format!("{first},0x0000000140000010,,,,,{rest}"));
     assert_eq!(branches[..2], rest);
-    let call = "0x0000000140000050,app.exe,app.exe+0x50,,0xfffff80000000100,,,,,,,,,,";
+    let call = "0x0000000140000050,app.exe,app.exe+0x50,,0xfffff80000000100,,,,,,,,,,,,,,,";
     assert!(branches[2].ends_with(call), "{}", branches[2]);
     assert!(lines[1].contains(",sample,") && lines[4].contains(",sample,"), "{csv}");
 }
