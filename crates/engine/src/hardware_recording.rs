@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use debug_store::pebs::Format;
 use pmu::debug_store::{Facilities, MissingFeature, Modes, Numbering, Place, save_area_words};
 use pmu::{CoreType, Kind, ProcessorIndex, ProfileSource};
 use protocol::{BRANCH_BUFFER, BRANCHES, ErrorCode, EventRequest, modes};
@@ -102,13 +101,15 @@ impl HardwareRecording {
 
     /// Returns the purpose of the control area of a processor.
     pub fn area_use(&self, processor: ProcessorIndex) -> AreaUse {
-        let format = self.numbering(processor).map(|numbering| numbering.format);
-        let before = self.precise.filter(|_| format.is_some_and(Format::is_architectural));
-        AreaUse::Used {
-            precise: self.precise.is_some(),
-            words: format.map_or(0, save_area_words),
-            pages: before.map_or(0, |before| 1 << buffer_pages_log2(before)),
-        }
+        let numbering = self.numbering(processor);
+        let pages = match (self.precise, numbering) {
+            (Some(before), Some(numbering)) if numbering.format.is_architectural() => {
+                1 << buffer_pages_log2(before, numbering)
+            }
+            _ => 0,
+        };
+        let words = numbering.map_or(0, |numbering| save_area_words(numbering.format));
+        AreaUse::Used { precise: self.precise.is_some(), words, pages }
     }
 
     /// Checks whether each of the processors can record the events that it is to record. From then on the HAL functions
@@ -161,15 +162,22 @@ impl HardwareRecording {
             facilities.recorders.fixed && hal.interface_of(processor).recorded(source).has(first_fixed)
         };
         let records = |source: &ProfileSource| facilities.microarchitecture.records(source, format) || by_fixed(source);
+        let mut accesses = None;
         for event in events.iter().filter(|event| event.is_on(core_type)) {
             if let Service::Counter { state, .. } = event.service
                 && state.precise()
-                && !hal.events.source_of(state).is_some_and(|source| records(&source))
             {
-                return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.requested.source));
+                let Some(source) = hal.events.source_of(state).filter(&records) else {
+                    return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.requested.source));
+                };
+                if facilities.microarchitecture.recorded_operation(source.select).is_some() {
+                    accesses = Some(facilities.microarchitecture);
+                }
             }
         }
-        self.numberings.try_push((processor, Numbering { format, first_fixed }))
+        // Without PEBS_BASELINE there are no groups to ask for.
+        let accesses = accesses.filter(|_| !format.is_adaptive() || facilities.recorders.fixed);
+        self.numberings.try_push((processor, Numbering { format, first_fixed, accesses }))
     }
 
     /// Adds a processor of this core type, if it records any of the events.

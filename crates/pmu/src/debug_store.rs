@@ -14,13 +14,14 @@ use x86_defs::cpuid::{IntelProcessor, Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, V
 use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::debug_store::area::GENERAL_RESETS_V62;
 use x86_defs::intel::debug_store::area::word::{PEBS_COUNTER_RESET, PEBS_FIXED_RESET_4, PEBS_FIXED_RESET_5};
+use x86_defs::intel::debug_store::pebs::RecordFormat;
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 use x86_defs::intel::misc_enable::MiscEnable;
 use x86_defs::intel::perfmon::{GLOBAL_FIXED_SHIFT, PerfCapabilities};
 
 use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
 use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
-use crate::interface::emon::{self, IA32_PERF_CAPABILITIES, MAX_GENERAL, Microarchitecture, Recorders};
+use crate::interface::emon::{self, AccessCounters, IA32_PERF_CAPABILITIES, MAX_GENERAL, Microarchitecture, Recorders};
 use crate::state::CounterSet;
 
 use architectural::{RecordBuffer, SavedBuffer};
@@ -28,6 +29,10 @@ use architectural::{RecordBuffer, SavedBuffer};
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
 const IA32_PEBS_ENABLE: Msr = Msr::new(registers::IA32_PEBS_ENABLE);
 const IA32_DS_AREA: Msr = Msr::new(registers::IA32_DS_AREA);
+const MSR_PEBS_DATA_CFG: Msr = Msr::new(registers::MSR_PEBS_DATA_CFG);
+
+/// Value of MSR_PEBS_DATA_CFG that asks for the memory access group alone.
+const MEMORY_GROUP: u64 = RecordFormat::new().with_memory(true).into_bits();
 
 /// A missing feature. Replies have its [numbers](Self::numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +188,9 @@ pub(crate) fn try_place(first: &FirstAccess<'_, impl GuardedCpu>, place: Place) 
     if let Some(address) = place.area {
         first.try_value(IA32_DS_AREA, address)?;
     }
+    if place.has_accesses {
+        first.trying(MSR_PEBS_DATA_CFG, |_| first.demand(MSR_PEBS_DATA_CFG, MEMORY_GROUP))?;
+    }
     place.buffer.map_or(Ok(()), |buffer| architectural::try_buffer(first, buffer))
 }
 
@@ -205,12 +213,12 @@ pub(crate) fn try_pebs(
     first: &FirstAccess<'_, impl GuardedCpu>,
     numbering: Numbering,
     counters: CounterSet,
-    latency: CounterSet,
+    accesses: AccessCounters,
 ) -> Result<(), Faulted> {
     if numbering.format.is_architectural() {
-        return architectural::try_counters(first, numbering, counters);
+        return architectural::try_counters(first, numbering, counters, accesses);
     }
-    first.try_value(IA32_PEBS_ENABLE, numbering.enabled(counters, latency).into_bits())
+    first.try_value(IA32_PEBS_ENABLE, numbering.enabled(counters, accesses).into_bits())
 }
 
 /// Examines the current processor with this function that reads its registers.
@@ -283,12 +291,16 @@ pub struct Place {
     pub area: Option<u64>,
     /// Buffer of architectural PEBS, if the processor writes to one.
     pub buffer: Option<RecordBuffer>,
+    /// Whether MSR_PEBS_DATA_CFG asks for the accesses of memory.
+    pub has_accesses: bool,
 }
 
 /// Register values to restore when the Debug Store is released.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SavedDebugStore {
     area: u64,
+    /// MSR_PEBS_DATA_CFG, if the driver writes it.
+    groups: u64,
     buffer: SavedBuffer,
     /// Modes that were off although branches were not traced.
     control: DebugCtl,
@@ -326,6 +338,10 @@ pub fn take(cpu: &impl Cpu, place: Place) -> SavedDebugStore {
         saved.control = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
         cpu.wrmsr(IA32_DS_AREA, address);
     }
+    if place.has_accesses {
+        saved.groups = cpu.rdmsr(MSR_PEBS_DATA_CFG);
+        cpu.wrmsr(MSR_PEBS_DATA_CFG, MEMORY_GROUP);
+    }
     if let Some(buffer) = place.buffer {
         saved.buffer = architectural::found(cpu);
         architectural::give(cpu, buffer);
@@ -345,6 +361,9 @@ pub fn take_again(cpu: &impl Cpu, place: Place, saved: SavedDebugStore, traces: 
     }
     if let Some(address) = place.area {
         cpu.wrmsr(IA32_DS_AREA, address);
+    }
+    if place.has_accesses {
+        cpu.wrmsr(MSR_PEBS_DATA_CFG, MEMORY_GROUP);
     }
     if let Some(buffer) = place.buffer {
         architectural::give(cpu, buffer);
@@ -387,6 +406,9 @@ pub fn release(cpu: &impl Cpu, place: Place, saved: SavedDebugStore, records: bo
         }
         cpu.wrmsr(IA32_DS_AREA, saved.area);
     }
+    if place.has_accesses && cpu.rdmsr(MSR_PEBS_DATA_CFG) == MEMORY_GROUP {
+        cpu.wrmsr(MSR_PEBS_DATA_CFG, saved.groups);
+    }
     if let Some(buffer) = place.buffer
         && architectural::has(cpu, buffer.address)
     {
@@ -411,12 +433,12 @@ const fn traced(found: DebugCtl, modes: Modes, on: bool, saved: DebugCtl) -> Deb
     found.with_tr(on).with_bts(on).with_btint(on).with_bts_off_os(off_os).with_bts_off_usr(off_usr)
 }
 
-/// Records the overflows of exactly these counters, of those in `latency` as measurements of load latency.
+/// Records the overflows of exactly these counters, of those in `accesses` with their access of memory.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn enable_pebs(cpu: &impl Cpu, numbering: Numbering, counters: CounterSet, latency: CounterSet) {
-    cpu.wrmsr(IA32_PEBS_ENABLE, numbering.enabled(counters, latency).into_bits());
+pub fn enable_pebs(cpu: &impl Cpu, numbering: Numbering, counters: CounterSet, accesses: AccessCounters) {
+    cpu.wrmsr(IA32_PEBS_ENABLE, numbering.enabled(counters, accesses).into_bits());
 }
 
 /// Clears the PEBS status after the records have been fetched.
@@ -459,6 +481,8 @@ pub struct Numbering {
     pub format: Format,
     /// Index of the first fixed counter in the profile interface.
     pub first_fixed: u8,
+    /// The microarchitecture, which determines how accesses of memory are encoded, if records can have some.
+    pub accesses: Option<Microarchitecture>,
 }
 
 impl Numbering {
@@ -483,13 +507,23 @@ impl Numbering {
         CounterSet::from_bits(general | bits >> GLOBAL_FIXED_SHIFT << self.first_fixed)
     }
 
-    /// Returns IA32_PEBS_ENABLE with these counters, of which those in `latency` measure load latency.
-    const fn enabled(self, counters: CounterSet, latency: CounterSet) -> PebsEnable {
-        let all = counters.bits() as u64;
+    /// Returns the size in bytes of the largest record.
+    #[must_use]
+    pub const fn largest_record(self) -> u16 {
+        if self.accesses.is_some() { self.format.size_with_access() } else { self.format.least_size() }
+    }
+
+    /// Returns IA32_PEBS_ENABLE with these counters, of which those in `accesses` record accesses of memory.
+    fn enabled(self, counters: CounterSet, accesses: AccessCounters) -> PebsEnable {
+        let all = u64::from(counters.bits());
         let general = all & !(u64::MAX << self.first_fixed);
         let fixed = all >> self.first_fixed;
-        let latency = counters.and(latency).bits() as u64;
-        PebsEnable::from_bits(general | (fixed | latency) << GLOBAL_FIXED_SHIFT)
+        let (has_latency_bits, has_store_bit) = self.accesses.map_or((false, false), |microarchitecture| {
+            (microarchitecture.has_latency_bits(), microarchitecture.has_store_bit())
+        });
+        let latency = if has_latency_bits { u64::from(counters.and(accesses.loads).bits()) } else { 0 };
+        let has_stores = has_store_bit && !counters.and(accesses.stores).is_empty();
+        PebsEnable::from_bits(general | (fixed | latency) << GLOBAL_FIXED_SHIFT).with_precise_store(has_stores)
     }
 }
 

@@ -6,7 +6,7 @@ use debug_store::pebs::Format;
 use model::Processor;
 use pmu::ProfileSource;
 use pmu::debug_store::{Facilities, MissingFeature, examine};
-use pmu::interface::emon::{Microarchitecture, Recorders, SOURCES};
+use pmu::interface::emon::{Microarchitecture, RecordedOperation, Recorders, SOURCES};
 use pmu::source::RawEvent;
 use pmu::state::{Active, ActiveCell, CounterCell, CounterSet, CounterState};
 use simulation::ModelCpu;
@@ -228,6 +228,46 @@ fn a_raw_event_is_recorded_with_its_own_encoding_or_not_at_all() {
         (GoldenCove, raw(0xC0, 1), false),
     ] {
         assert_eq!(records(microarchitecture, event, Format::Adaptive), expected, "{microarchitecture:?}, {event:?}");
+    }
+}
+
+/// Loads and stores of each generation, by event files: one event each, which is precise.
+#[test]
+fn records_have_accesses_of_the_loads_and_stores_of_the_generation_alone() {
+    use Microarchitecture as M;
+    use RecordedOperation::{Load, Store};
+    let [above, latency, sample, all, small_load, small_store] =
+        [(0x0B, 0x10), (0xCD, 0x01), (0xCD, 0x02), (0xD0, 0x82), (0xD0, 0x05), (0xD0, 0x06)];
+    for microarchitecture in M::ALL {
+        let expected = match microarchitecture {
+            M::Nehalem | M::Westmere => vec![(above, Load)],
+            M::Haswell | M::Broadwell | M::Skylake | M::IceLake => vec![(latency, Load), (all, Store)],
+            M::SandyBridge
+            | M::IvyBridge
+            | M::GoldenCove
+            | M::RedwoodCove
+            | M::LionCove
+            | M::CougarCove
+            | M::CoyoteCove => vec![(latency, Load), (sample, Store)],
+            M::Gracemont | M::Crestmont | M::Skymont | M::Darkmont => vec![(small_load, Load), (small_store, Store)],
+            M::ArcticWolf => vec![(small_load, Load)],
+            _ => Vec::new(),
+        };
+        let every = (0..=0xFF).flat_map(|event| (0..=0xFF).map(move |umask| (event, umask)));
+        let found: Vec<_> = every
+            .filter_map(|(event, umask)| {
+                let raw = RawEvent::new().with_event(event).with_umask(umask);
+                let operation = microarchitecture.recorded_operation(raw.select())?;
+                let source = ProfileSource::of_raw(raw);
+                // The event file of Arctic Wolf has neither yet.
+                let is_precise = microarchitecture.records(&source, Format::Skylake);
+                assert_eq!(is_precise, microarchitecture != M::ArcticWolf, "{microarchitecture:?} {event:#x}");
+                let wide = raw.with_umask(umask | 0x100);
+                assert_eq!(microarchitecture.recorded_operation(wide.select()), None, "UMASK2 is another event");
+                Some(((event, umask), operation))
+            })
+            .collect();
+        assert_eq!(found, expected, "{microarchitecture:?}");
     }
 }
 

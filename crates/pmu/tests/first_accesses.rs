@@ -143,10 +143,12 @@ fn trials_leave_every_register_as_it_was_found() {
         try_events(&hal, cpu, identity, check);
         if hal.first_accessed(ProcessorIndex::BOOT, RegisterGroup::DebugStore, Phase::Write) == Some(Ok(())) {
             let modes = Modes { user: true, kernel: false };
-            let numbering = Numbering { format: Format::Skylake, first_fixed: 8 };
+            let numbering = Numbering { format: Format::Skylake, first_fixed: 8, accesses: None };
             let precise = TriedRecording::Precise(numbering, CounterSet::NONE.with(0));
+            let place = Place { area: Some(0x1_0000), ..Place::default() };
             for recorded in [
-                TriedRecording::Place(Place { area: Some(0x1_0000), buffer: None }),
+                TriedRecording::Place(place),
+                TriedRecording::Place(Place { has_accesses: true, ..place }),
                 TriedRecording::Branches(modes),
                 precise,
             ] {

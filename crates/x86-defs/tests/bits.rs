@@ -132,7 +132,7 @@ fn intel_debug_registers() {
     layout!(DebugCtl, u64, fields: lbr 0:0, btf 1:1, bld 2:2, tr 6:6, bts 7:7, btint 8:8, bts_off_os 9:9,
         bts_off_usr 10:10, freeze_lbrs_on_pmi 11:11, freeze_perfmon_on_pmi 12:12, enable_uncore_pmi 13:13,
         freeze_while_smm 14:14, rtm_debug 15:15; none: 5:3, 63:16);
-    layout!(PebsEnable, u64, fields: general 31:0, latency_or_fixed 63:32; none:);
+    layout!(PebsEnable, u64, fields: general 31:0, latency_or_fixed 62:32, precise_store 63:63; none:);
     layout!(PebsBase, u64, fields: size 3:0, page 63:12; none: 11:4);
     layout!(PebsIndex, u64, fields: wr 26:4, full 31:31, en 32:32, thresh 58:36; none: 3:0, 30:27, 35:33, 63:59);
     layout!(CounterConfig, u64, fields: reload 31:0, allow_counter 35:35, counters 38:36, lbr 41:40, vectors 55:49,

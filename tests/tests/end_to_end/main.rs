@@ -6,6 +6,8 @@
 #![cfg_attr(not(windows), expect(clippy::indexing_slicing, clippy::panic, reason = "tests"))]
 
 #[cfg(not(windows))]
+mod accesses;
+#[cfg(not(windows))]
 mod added;
 #[cfg(not(windows))]
 mod agent;
@@ -55,8 +57,6 @@ mod last_branches;
 mod life;
 #[cfg(not(windows))]
 mod live;
-#[cfg(not(windows))]
-mod loads;
 #[cfg(not(windows))]
 mod local_apic;
 #[cfg(not(windows))]

@@ -22,7 +22,7 @@ fn the_export_has_the_op_of_each_overflow_with_its_load() {
         lab.check_clean().unwrap();
         lab.become_processor(identity).unwrap();
         probe.service("load", "halprof").unwrap().unwrap();
-        lab.wire.set_loads(0, &LOADS).unwrap();
+        lab.wire.set_accesses(0, &LOADS.map(|[address, source, latency]| [address, source, latency, 0]), &[]).unwrap();
         lab.run_in_real_time().unwrap();
         let arguments =
             ["record", "-a", "-C", "0", "-e", "ibs_op/loads/@2000k", "-o", "C:\\ops.rec", "--duration", "0.5s"];

@@ -6,6 +6,7 @@ use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
 const NEED_THE_MODEL: [(&str, &str, &str); 54] = [
+    ("accesses", include_str!("accesses.rs"), "the model accesses the memory"),
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -30,7 +31,6 @@ const NEED_THE_MODEL: [(&str, &str, &str); 54] = [
     ("last_branches", include_str!("last_branches.rs"), "the model takes the branches"),
     ("life", include_str!("life.rs"), "the model reports the counters that are enabled after a client dies"),
     ("live", include_str!("live.rs"), "the model has the registers of another program"),
-    ("loads", include_str!("loads.rs"), "the model executes the loads"),
     ("ops", include_str!("ops.rs"), "the model executes the loads"),
     ("local_apic", include_str!("local_apic.rs"), "the local APIC is part of the model"),
     ("metrics", include_str!("metrics.rs"), "the model reports the events to count"),

@@ -12,6 +12,7 @@ use debug_store::pebs::{Format, Part, PebsRecord};
 use pmu::Cpu;
 use pmu::debug_store::architectural::{self, BUFFER_PAGE, RecordBuffer};
 use pmu::debug_store::{self as registers, Modes, Numbering, Place, SavedDebugStore};
+use pmu::interface::emon::AccessCounters;
 use pmu::state::{self, CounterSet};
 use protocol::MAX_BATCH;
 use x86_defs::intel::debug_store::area::word;
@@ -48,13 +49,10 @@ pub const fn most_before(format: Format) -> u32 {
     }
 }
 
-/// Size of a record of architectural PEBS in bytes.
-const RECORD_BYTES: u32 = Format::Architectural.least_words() as u32 * 8;
-
 /// Returns the power of two of the pages that a buffer of architectural PEBS has for so many records before an
 /// interrupt.
-pub const fn buffer_pages_log2(before: u32) -> u8 {
-    let bytes = (before + SPARE_RECORDS) * RECORD_BYTES;
+pub const fn buffer_pages_log2(before: u32, numbering: Numbering) -> u8 {
+    let bytes = (before + SPARE_RECORDS) * numbering.largest_record() as u32;
     (bytes.div_ceil(BUFFER_PAGE).next_power_of_two().trailing_zeros() & 0xF) as u8
 }
 
@@ -71,8 +69,9 @@ pub struct DsBuffers {
     installed: bool,
     /// Precise records fetched so far.
     fetched: u64,
-    /// Precise records that the last look found.
+    /// Precise records that the last look found, and the bytes that they have.
     waiting: usize,
+    looked_at: usize,
     /// A fetch found the buffer of precise records full.
     was_full: bool,
 }
@@ -98,15 +97,15 @@ struct Precise {
     numbering: Numbering,
     /// Counters that record.
     counters: CounterSet,
-    /// Those of them whose bit for load latency is set.
-    latency: CounterSet,
+    /// Those of them whose records have an access of memory.
+    accesses: AccessCounters,
 }
 
 /// A precise record.
 #[derive(Debug, Clone, Copy)]
 pub struct FetchedRecord {
-    /// What the processor wrote.
-    pub record: PebsRecord,
+    /// What the processor wrote: a record, or something unreadable.
+    pub part: Part,
     /// Counters that overflowed. If the record is ambiguous, each of them is charged with one lost sample.
     pub counters: CounterSet,
     /// The counters are certain.
@@ -115,8 +114,8 @@ pub struct FetchedRecord {
     pub number: u64,
     /// Where the values are with which the counters were loaded.
     pub numbering: Numbering,
-    /// Counters whose records have a load.
-    pub latency: CounterSet,
+    /// Counters whose records have an access of memory.
+    pub accesses: AccessCounters,
 }
 
 impl DsBuffers {
@@ -125,11 +124,12 @@ impl DsBuffers {
         Self {
             branches: None,
             precise: None,
-            place: Place { area: None, buffer: None },
+            place: Place::default(),
             saved: None,
             installed: false,
             fetched: 0,
             waiting: 0,
+            looked_at: 0,
             was_full: false,
         }
     }
@@ -149,10 +149,11 @@ impl DsBuffers {
         let words = match format {
             Format::Core2 => state::allocate(PAGE_PARTS, PAGE_WORDS)?,
             Format::Architectural => Words::new(),
-            _ => state::allocate(before + SPARE_RECORDS, format.least_words())?,
+            _ => state::allocate(before + SPARE_RECORDS, (numbering.largest_record() >> 3 & 0xFF) as u8)?,
         };
         let before = before.min(most_before(format));
-        let precise = Precise { words, before, numbering, counters: CounterSet::NONE, latency: CounterSet::NONE };
+        let accesses = AccessCounters::default();
+        let precise = Precise { words, before, numbering, counters: CounterSet::NONE, accesses };
         Some(Self { precise: Some(precise), ..self })
     }
 
@@ -160,11 +161,13 @@ impl DsBuffers {
     pub fn set_area(&mut self, area: ControlArea) {
         let architectural = self.precise.as_ref().filter(|precise| precise.numbering.format.is_architectural());
         let buffer = architectural.and_then(|precise| {
-            let (address, pages_log2) = (buffer_at(area.physical?), buffer_pages_log2(precise.before));
-            Some(RecordBuffer { address, pages_log2, threshold: precise.before * RECORD_BYTES })
+            let pages_log2 = buffer_pages_log2(precise.before, precise.numbering);
+            Some(RecordBuffer { address: buffer_at(area.physical?), pages_log2, threshold: precise.threshold() })
         });
         let uses_store = self.branches.is_some() || buffer.is_none();
-        self.place = Place { area: uses_store.then_some(area.address), buffer };
+        let has_groups = |Numbering { format, accesses, .. }| Format::is_adaptive(format) && accesses.is_some();
+        let has_accesses = self.precise.as_ref().is_some_and(|precise| has_groups(precise.numbering));
+        self.place = Place { area: uses_store.then_some(area.address), buffer, has_accesses };
     }
 
     /// Returns where the processor writes.
@@ -176,16 +179,12 @@ impl DsBuffers {
     /// counter records precisely yet.
     pub fn install(&mut self, cpu: &impl Cpu) {
         if let Some(precise) = self.precise.as_ref().filter(|_| self.place.buffer.is_none()) {
-            put(
-                cpu,
-                word::PEBS_BUFFER_BASE,
-                &precise.words,
-                precise.numbering.format.least_size() as u64,
-                precise.before,
-            );
+            let size = precise.numbering.largest_record().into();
+            put(cpu, word::PEBS_BUFFER_BASE, &precise.words, size, precise.threshold().into());
         }
         if let Some(branches) = &self.branches {
-            put(cpu, word::BTS_BUFFER_BASE, &branches.words, size_of::<BtsRecord>() as u64, branches.before);
+            let size = size_of::<BtsRecord>() as u64;
+            put(cpu, word::BTS_BUFFER_BASE, &branches.words, size, u64::from(branches.before) * size);
         }
         self.installed = true;
         if let Some(saved) = self.saved {
@@ -255,26 +254,26 @@ impl DsBuffers {
         }
     }
 
-    /// Starts precise recording for more counters, for those in `latency` of load latency. The processor loads each
-    /// with its initial count after a record.
+    /// Starts precise recording for more counters, for those in `accesses` with their accesses of memory. The processor
+    /// loads each with its initial count after a record.
     pub fn start_precise(
         &mut self,
         cpu: &impl Cpu,
         counters: CounterSet,
-        latency: CounterSet,
+        accesses: AccessCounters,
         initial: impl Fn(u8) -> u64,
     ) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.or(counters);
-            precise.latency = precise.latency.without(counters).or(latency);
-            let (numbering, all, latency) = (precise.numbering, precise.counters, precise.latency);
+            precise.accesses = precise.accesses.replaced(counters, accesses);
+            let (numbering, all, accesses) = (precise.numbering, precise.counters, precise.accesses);
             if self.place.buffer.is_some() {
                 // No counter is loaded with zero, so that these are configured.
                 counters.iter().for_each(|counter| cpu.set_save_area(numbering.reset_word(counter), 0));
                 return self.set_initial(cpu, initial);
             }
             self.set_initial(cpu, initial);
-            registers::enable_pebs(cpu, numbering, all, latency);
+            registers::enable_pebs(cpu, numbering, all, accesses);
         }
     }
 
@@ -285,7 +284,8 @@ impl DsBuffers {
         for counter in precise.counters.iter() {
             let (word, initial) = (precise.numbering.reset_word(counter), initial(counter));
             if self.place.buffer.is_some() && cpu.save_area(word) != initial {
-                architectural::configure(cpu, precise.numbering, counter, Some(initial));
+                let has_access = precise.accesses.operation(counter).is_some();
+                architectural::configure(cpu, precise.numbering, counter, Some(initial), has_access);
             }
             cpu.set_save_area(word, initial);
         }
@@ -299,9 +299,10 @@ impl DsBuffers {
                 return;
             }
             if self.place.buffer.is_some() {
-                counters.iter().for_each(|counter| architectural::configure(cpu, precise.numbering, counter, None));
+                let numbering = precise.numbering;
+                counters.iter().for_each(|counter| architectural::configure(cpu, numbering, counter, None, false));
             } else {
-                registers::enable_pebs(cpu, precise.numbering, precise.counters, precise.latency);
+                registers::enable_pebs(cpu, precise.numbering, precise.counters, precise.accesses);
             }
         }
     }
@@ -314,9 +315,14 @@ impl DsBuffers {
         let watermark_hit = |index, threshold| cpu.save_area(index) >= cpu.save_area(threshold);
         let precise_due = self.precise.as_ref().is_some_and(|precise| {
             let (bytes, is_full) = precise.waiting(cpu, self.place.buffer.as_ref());
-            self.waiting = bytes / precise.numbering.format.least_size().max(1);
+            if precise.numbering.accesses.is_none() {
+                self.waiting = bytes / usize::from(precise.numbering.format.least_size()).max(1);
+            }
+            while precise.numbering.accesses.is_some() && self.looked_at < bytes {
+                self.waiting += usize::from(precise.next_part(cpu, &mut self.looked_at, bytes) != Part::Fragment);
+            }
             match self.place.buffer {
-                Some(_) => is_full || self.waiting >= precise.before as usize,
+                Some(_) => is_full || bytes >= precise.threshold() as usize,
                 None => watermark_hit(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD),
             }
         });
@@ -349,14 +355,24 @@ impl DsBuffers {
         let (bytes, is_full) = precise.waiting(cpu, self.place.buffer.as_ref());
         let mut offset = 0;
         while offset < bytes {
-            if let Some(record) = precise.next_record(cpu, &mut offset, bytes) {
-                let (counters, is_certain) = precise.counters_of(record.counters);
-                let (number, numbering, latency) = (self.fetched, precise.numbering, precise.latency);
-                each(&FetchedRecord { record, counters, is_certain, number, numbering, latency });
-                self.fetched = self.fetched.wrapping_add(1);
-            }
+            let mut record = FetchedRecord {
+                part: precise.next_part(cpu, &mut offset, bytes),
+                counters: CounterSet::NONE,
+                is_certain: false,
+                number: self.fetched,
+                numbering: precise.numbering,
+                accesses: precise.accesses,
+            };
+            let counters = match record.part {
+                Part::Fragment => continue,
+                Part::Record(PebsRecord { counters, .. }) => counters,
+                Part::Unreadable => None,
+            };
+            (record.counters, record.is_certain) = precise.counters_of(counters);
+            each(&record);
+            self.fetched = self.fetched.wrapping_add(1);
         }
-        (self.waiting, self.was_full) = (0, self.was_full || is_full);
+        (self.waiting, self.looked_at, self.was_full) = (0, 0, self.was_full || is_full);
         self.empty_precise(cpu, bytes > 0, is_full);
         bytes > 0
     }
@@ -400,33 +416,35 @@ impl Precise {
     #[expect(clippy::inline_always, reason = "a call adds 80 bytes of stack to the deepest path of the handler")]
     #[inline(always)]
     fn waiting(&self, cpu: &impl Cpu, buffer: Option<&RecordBuffer>) -> (usize, bool) {
-        let size = self.numbering.format.least_size().max(1);
+        let largest = usize::from(self.numbering.largest_record());
         if let Some(buffer) = buffer {
             let written = architectural::written(cpu);
             let (bytes, room) = (written.bytes as usize, buffer.bytes() as usize);
-            return (if bytes <= room { bytes } else { 0 }, written.is_full || bytes + size > room);
+            return (if bytes <= room { bytes } else { 0 }, written.is_full || bytes + largest > room);
         }
-        let records = written(cpu, word::PEBS_BUFFER_BASE, &self.words) / size;
-        (records * size, records >= size_of_val::<[AtomicU64]>(&self.words) / size)
+        let bytes = written(cpu, word::PEBS_BUFFER_BASE, &self.words);
+        let whole = bytes - bytes % usize::from(self.numbering.format.least_size()).max(1);
+        (whole, whole + largest > size_of_val::<[AtomicU64]>(&self.words))
     }
 
-    /// Reads what is at this offset of a buffer that is written up to `end`: a record, if it is not another fragment of
-    /// one. Moves the offset behind it.
+    /// Returns the bytes that are written before an interrupt: those of the smallest records.
+    const fn threshold(&self) -> u32 {
+        self.before * self.numbering.format.least_size() as u32
+    }
+
+    /// Reads what is at this offset of a buffer that is written up to `end`. Moves the offset behind it.
     // Never inlined: it would cost the deepest path of the handler more stack.
     #[inline(never)]
-    fn next_record(&self, cpu: &impl Cpu, offset: &mut usize, end: usize) -> Option<PebsRecord> {
+    fn next_part(&self, cpu: &impl Cpu, offset: &mut usize, end: usize) -> Part {
         let begin = *offset;
         let (part, size) = self.numbering.format.part(end - begin, |offset| self.word(cpu, begin + offset));
         *offset = begin.saturating_add(size);
-        match part {
-            Part::Record(record) => Some(record),
-            Part::Fragment => None,
-            Part::Unreadable => Some(PebsRecord { ip: 0, is_exact: false, counters: Some(0), load: None }),
-        }
+        part
     }
 
     /// Returns the word at this offset of the buffer.
-    #[inline]
+    // Never inlined: each record has several.
+    #[inline(never)]
     fn word(&self, cpu: &impl Cpu, offset: usize) -> u64 {
         if self.numbering.format.is_architectural() {
             return cpu.save_area((((BUFFER_PAGE as usize + offset) / 8) as u64 & 0xFFFF) as u16);
@@ -469,10 +487,11 @@ fn address(words: &Words) -> u64 {
     words.as_ptr().expose_provenance() as u64
 }
 
-/// Stores a buffer in the save area, from the word of its base on: base, index, maximum, threshold.
-fn put(cpu: &impl Cpu, base: u16, words: &Words, size: u64, before: u32) {
+/// Stores a buffer for whole records of `size` bytes in the save area, from the word of its base on: base, index,
+/// maximum, threshold after `before` bytes.
+fn put(cpu: &impl Cpu, base: u16, words: &Words, size: u64, before: u64) {
     let buffer = Buffer::whole(address(words), size_of_val::<[AtomicU64]>(words) as u64, size);
-    let threshold = buffer.threshold(size, before.into());
+    let threshold = buffer.threshold(before, 1);
     for (word, value) in (base..).zip([buffer.base, buffer.index, buffer.maximum, threshold]) {
         cpu.set_save_area(word, value);
     }
@@ -506,8 +525,9 @@ mod tests {
             (Format::Adaptive, &[1, 3], Some(0), &[1], false),
         ] {
             let words = state::allocate(1, 1).unwrap();
-            let numbering = Numbering { format, first_fixed: 8 };
-            let precise = Precise { words, before: 1, numbering, counters: set(recording), latency: CounterSet::NONE };
+            let numbering = Numbering { format, first_fixed: 8, accesses: None };
+            let accesses = AccessCounters::default();
+            let precise = Precise { words, before: 1, numbering, counters: set(recording), accesses };
             assert_eq!(precise.counters_of(bits), (set(expected), is_certain), "{format:?} {recording:?} {bits:?}");
         }
     }

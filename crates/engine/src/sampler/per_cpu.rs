@@ -512,6 +512,7 @@ impl PerCpuSampling {
     }
 
     /// Runs `work` with the writing end of a subscriber, if it samples on the processor.
+    #[inline]
     pub fn with<R>(&self, subscriber: Subscriber, work: impl FnOnce(&mut SampleProducer) -> R) -> Option<R> {
         self.producers.get(usize::from(subscriber.0))?.try_with(work)
     }

@@ -1,17 +1,19 @@
 //! Delivery of what the processor itself records, precise records and branches, to the subscribers.
 
-use debug_store::pebs::RecordedLoad;
-use pmu::interface::emon::Microarchitecture;
+use debug_store::pebs::{Part, PebsRecord};
+use pmu::interface::emon::{Microarchitecture, RecordedOperation};
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::{
     AccessEncoding, AccessKind, AccessOperation, AccessRecord, BranchKind, BranchRecord, BranchType, Mode, PreciseKind,
     PreciseSample, Prediction, UNKNOWN,
 };
+use x86_defs::intel::debug_store::bts::BtsRecord;
 
 use super::ds_buffers::{DsBuffers, FetchedRecord};
 use super::per_cpu::PerCpuSampling;
 use super::sample_stats::BRANCH_STATS;
+use super::subscriptions::Subscriber;
 use super::tracing::Unsampled;
 use super::{Hal, Interrupted, Sampler};
 use crate::boxed::Boxed;
@@ -132,8 +134,8 @@ impl Sampler {
             return;
         }
         let initial = |counter| self.hal.initial_count(current.index(), counter);
-        let latency = self.hal.measuring_latency(current.index(), precise);
-        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.start_precise(current.cpu(), precise, latency, initial));
+        let accesses = self.hal.accesses(current.index(), precise);
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.start_precise(current.cpu(), precise, accesses, initial));
     }
 
     /// Stops counters of the current processor, and fetches the records of the precise ones. Returns the counters that
@@ -287,90 +289,125 @@ impl DrainContext<'_> {
 
     /// Delivers one record for each counter to which it belongs.
     fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: &FetchedRecord) {
-        let (process, thread) = self.thread;
-        if !record.is_certain {
+        let (Part::Record(read), true) = (&record.part, record.is_certain) else {
             return self.per_cpu.count_overflows(record.counters, Unsampled::Lost);
-        }
+        };
         for counter in record.counters.iter() {
-            let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
-            let interval = subscriptions.loaded();
             let initial = current.cpu().save_area(record.numbering.reset_word(counter));
-            subscriptions.reloaded(self.hal.count_pebs_record(current, counter, initial));
-            let sample = PreciseSample {
+            self.deliver(record, read, counter, initial);
+        }
+    }
+
+    /// Accounts a record of a counter, which was loaded with `initial` then, and delivers its sample and the access of
+    /// memory behind it.
+    // Never inlined: only what needs the processor is compiled for each kind of it.
+    #[inline(never)]
+    fn deliver(&mut self, record: &FetchedRecord, read: &PebsRecord, counter: u8, initial: u64) {
+        let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { return };
+        let interval = subscriptions.loaded();
+        subscriptions.reloaded(self.hal.count_pebs_record(self.processor, counter, initial));
+        let ((process, thread), subscribers) = (self.thread, subscriptions.subscribers());
+        let sample = PreciseSample {
+            time: self.time.0,
+            ip: read.ip,
+            process,
+            thread,
+            processor: self.processor.number(),
+            event: counter.into(),
+            interval,
+            kind: if read.is_exact { PreciseKind::Precise } else { PreciseKind::PreciseNext },
+            mode: mode_of(read.ip),
+            number: record.number,
+        };
+        self.per_cpu.deliver(subscribers, counter, &sample.into());
+        if let (Some(access), Some(operation), Some(microarchitecture)) =
+            (read.access, record.accesses.operation(counter), record.numbering.accesses)
+        {
+            let form = AccessForm::of(microarchitecture, operation);
+            let (latency, instruction_latency) = form.latencies(access.latency);
+            let access = AccessRecord {
                 time: self.time.0,
-                ip: record.record.ip,
+                address: access.address,
                 process,
                 thread,
                 processor: self.processor.number(),
                 event: counter.into(),
-                interval,
-                kind: if record.record.is_exact { PreciseKind::Precise } else { PreciseKind::PreciseNext },
-                mode: mode_of(record.record.ip),
-                number: record.number,
+                latency,
+                kind: AccessKind::Access,
+                number: (record.number & 0xFFFF) as u16,
+                source: (access.source & 0xFFFF_FFFF) as u32,
+                instruction_latency,
+                encoding: form.encoding,
+                operation: match operation {
+                    RecordedOperation::Load => AccessOperation::Load,
+                    RecordedOperation::Store => AccessOperation::Store,
+                },
             };
-            self.per_cpu.deliver(subscriptions.subscribers(), counter, &sample.into());
-            if let Some(load) = record.record.load.filter(|_| record.latency.has(counter)) {
-                let encoding = encoding_of(self.hal.microarchitecture(current.index()));
-                let access = access(&sample, load, encoding);
-                self.watermark_hit |= self.per_cpu.push_to(subscriptions.subscribers(), &access.into());
-            }
+            self.watermark_hit |= self.per_cpu.push_to(subscribers, &access.into());
         }
     }
 
     /// Fetches branches, which are recorded further if `go_on`. Returns whether there were any.
     fn branches(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
         let Some(subscriber) = ds_buffers.traced_for() else { return false };
-        ds_buffers.fetch_branches(current.cpu(), go_on, |branch| {
-            let record = BranchRecord {
-                time: self.time.0,
-                from: branch.from,
-                process: UNKNOWN,
-                thread: UNKNOWN,
-                processor: self.processor.number(),
-                event: BRANCH_STATS.into(),
-                cycles: 0,
-                prediction: if branch.flags.predicted() { Prediction::Predicted } else { Prediction::NotReported },
-                branch_type: BranchType::NotReported,
-                kind: BranchKind::Branch,
-                mode: mode_of(branch.from),
-                to: branch.to,
-            };
-            self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, &record.into());
-        })
+        ds_buffers.fetch_branches(current.cpu(), go_on, |branch| self.deliver_branch(subscriber, branch))
+    }
+
+    /// Delivers a branch.
+    // Never inlined, for the same reason.
+    #[inline(never)]
+    fn deliver_branch(&mut self, subscriber: Subscriber, branch: BtsRecord) {
+        let record = BranchRecord {
+            time: self.time.0,
+            from: branch.from,
+            process: UNKNOWN,
+            thread: UNKNOWN,
+            processor: self.processor.number(),
+            event: BRANCH_STATS.into(),
+            cycles: 0,
+            prediction: if branch.flags.predicted() { Prediction::Predicted } else { Prediction::NotReported },
+            branch_type: BranchType::NotReported,
+            kind: BranchKind::Branch,
+            mode: mode_of(branch.from),
+            to: branch.to,
+        };
+        self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, &record.into());
     }
 }
 
-/// Returns the record behind a sample of load latency.
-const fn access(sample: &PreciseSample, load: RecordedLoad, encoding: AccessEncoding) -> AccessRecord {
-    let PreciseSample { time, process, thread, processor, event, number, .. } = *sample;
-    let RecordedLoad { address, source, latency } = load;
-    AccessRecord {
-        time,
-        address,
-        process,
-        thread,
-        processor,
-        event,
-        latency: (latency & 0xFFFF_FFFF) as u32,
-        kind: AccessKind::Access,
-        number: (number & 0xFFFF) as u16,
-        source: (source & 0xFFFF_FFFF) as u32,
-        instruction_latency: 0,
-        encoding,
-        operation: AccessOperation::Load,
-    }
+/// How the accesses in the records of a microarchitecture are to be read.
+#[derive(Debug, Clone, Copy)]
+struct AccessForm {
+    encoding: AccessEncoding,
+    /// Whether the latency of the instruction is recorded too, with 16 bits for each (Linux,
+    /// arch/x86/events/intel/core.c, `PMU_FL_INSTR_LATENCY`).
+    has_instruction: bool,
 }
 
-/// Returns how a microarchitecture encodes where the data of a load came from.
-const fn encoding_of(microarchitecture: Microarchitecture) -> AccessEncoding {
-    use Microarchitecture as M;
-    match microarchitecture {
-        M::Nehalem | M::Westmere => AccessEncoding::Nehalem,
-        M::SandyBridge | M::IvyBridge | M::Haswell | M::Broadwell => AccessEncoding::SandyBridge,
-        M::LionCove | M::CougarCove | M::CoyoteCove => AccessEncoding::LionCove,
-        M::Gracemont => AccessEncoding::Gracemont,
-        M::Crestmont | M::Skymont | M::Darkmont | M::ArcticWolf => AccessEncoding::Crestmont,
-        _ => AccessEncoding::Skylake,
+impl AccessForm {
+    const fn of(microarchitecture: Microarchitecture, operation: RecordedOperation) -> Self {
+        use Microarchitecture as M;
+        let (of_loads, has_instruction) = match microarchitecture {
+            M::Nehalem | M::Westmere => (AccessEncoding::Nehalem, false),
+            M::SandyBridge | M::IvyBridge | M::Haswell | M::Broadwell => (AccessEncoding::SandyBridge, false),
+            M::LionCove | M::CougarCove | M::CoyoteCove => (AccessEncoding::LionCove, true),
+            M::Gracemont => (AccessEncoding::Gracemont, true),
+            M::Crestmont | M::Skymont | M::Darkmont | M::ArcticWolf => (AccessEncoding::Crestmont, true),
+            M::GoldenCove | M::RedwoodCove => (AccessEncoding::Skylake, true),
+            _ => (AccessEncoding::Skylake, false),
+        };
+        let is_old_store = matches!(operation, RecordedOperation::Store) && !has_instruction;
+        Self { encoding: if is_old_store { AccessEncoding::Store } else { of_loads }, has_instruction }
+    }
+
+    /// Returns the latency of the access, and that of the instruction.
+    const fn latencies(self, recorded: u64) -> (u32, u16) {
+        match (self.encoding, self.has_instruction) {
+            // These records have what an earlier one has left there.
+            (AccessEncoding::Store, _) => (0, 0),
+            (_, true) => ((recorded >> 32 & 0xFFFF) as u32, (recorded & 0xFFFF) as u16),
+            (_, false) => ((recorded & 0xFFFF_FFFF) as u32, 0),
+        }
     }
 }
 

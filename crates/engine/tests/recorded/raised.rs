@@ -3,6 +3,8 @@
 /// The mode of every machine here.
 const MODE: model::InterruptMode = model::InterruptMode::RaisedOnUnmask;
 
+#[path = "accesses.rs"]
+mod accesses;
 #[path = "architectural.rs"]
 mod architectural;
 #[path = "areas.rs"]
@@ -13,8 +15,6 @@ mod branches;
 mod budgets;
 #[path = "life.rs"]
 mod life;
-#[path = "loads.rs"]
-mod loads;
 #[path = "precise.rs"]
 mod precise;
 #[path = "refusals.rs"]

@@ -8,7 +8,7 @@ use x86_defs::intel::architectural_pebs::{
 use super::Numbering;
 use crate::cpu::{Cpu, Msr};
 use crate::first_access::{Faulted, FirstAccess, GuardedCpu};
-use crate::interface::emon::{PmuCapabilities, Recorders, config};
+use crate::interface::emon::{AccessCounters, PmuCapabilities, Recorders, config};
 use crate::state::CounterSet;
 
 const IA32_PEBS_BASE: Msr = Msr::new(registers::IA32_PEBS_BASE);
@@ -106,18 +106,18 @@ pub fn empty(cpu: &impl Cpu, buffer: RecordBuffer) {
     cpu.wrmsr(IA32_PEBS_INDEX, buffer.empty());
 }
 
-/// Records the overflows of a counter, which is loaded with the lower half of `reload` after each record, or records
-/// them no longer. The counters are frozen, or this one stands still. One write.
+/// Records the overflows of a counter, which is loaded with the lower half of `reload` after each record, and with the
+/// access of memory if it `has_access`; or records them no longer. The counters are frozen, or this one stands still. One write.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn configure(cpu: &impl Cpu, numbering: Numbering, counter: u8, reload: Option<u64>) {
-    let value = reload.map_or(CounterConfig::new(), |reload| recording((reload & 0xFFFF_FFFF) as u32));
+pub fn configure(cpu: &impl Cpu, numbering: Numbering, counter: u8, reload: Option<u64>, has_access: bool) {
+    let value = reload.map_or(CounterConfig::new(), |reload| recording((reload & 0xFFFF_FFFF) as u32, has_access));
     cpu.wrmsr(config_of(numbering, counter), value.into_bits());
 }
 
-const fn recording(reload: u32) -> CounterConfig {
-    CounterConfig::new().with_reload(reload).with_en(true)
+const fn recording(reload: u32, has_access: bool) -> CounterConfig {
+    CounterConfig::new().with_reload(reload).with_aux(has_access).with_en(true)
 }
 
 const fn config_of(numbering: Numbering, counter: u8) -> Msr {
@@ -129,7 +129,7 @@ pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, recorders: 
     first.read_write(IA32_PEBS_BASE)?;
     first.read_write(IA32_PEBS_INDEX)?;
     let capabilities = PmuCapabilities::of(first.cpuid());
-    let numbering = Numbering { format: Format::Architectural, first_fixed: capabilities.count() };
+    let numbering = Numbering { format: Format::Architectural, first_fixed: capabilities.count(), accesses: None };
     let general = CounterSet::first(recorders.general).and(CounterSet::from_bits(capabilities.general().into()));
     let fixed = recorders.fixed && capabilities.fixed() & 1 == 1;
     let all = if fixed { general.with(numbering.first_fixed) } else { general };
@@ -147,11 +147,12 @@ pub(super) fn try_counters(
     first: &FirstAccess<'_, impl GuardedCpu>,
     numbering: Numbering,
     counters: CounterSet,
+    accesses: AccessCounters,
 ) -> Result<(), Faulted> {
     counters.iter().try_for_each(|counter| {
-        let msr = config_of(numbering, counter);
+        let (msr, has_access) = (config_of(numbering, counter), accesses.operation(counter).is_some());
         first.trying(msr, |_| {
-            [recording(u32::MAX), recording(0), CounterConfig::new()]
+            [recording(u32::MAX, has_access), recording(0, has_access), CounterConfig::new()]
                 .into_iter()
                 .try_for_each(|config| first.demand(msr, config.into_bits()))
         })

@@ -8,7 +8,7 @@ use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::disturbance::Disturbance;
 use crate::extra::{Extra, ExtraRegister, Selector};
-use crate::interface::emon::{Emon, PmuCapabilities};
+use crate::interface::emon::{AccessCounters, Emon, PmuCapabilities};
 use crate::interface::{Interface, Support};
 use crate::placement::Wanted;
 use crate::source::{ProfileSource, RawEvent};
@@ -265,18 +265,15 @@ impl<E> Hal<E> {
         disturbed
     }
 
-    /// Returns the counters among `precise` of a processor whose load latency bit must be set in IA32_PEBS_ENABLE.
+    /// Returns the counters among `precise` of a processor whose records have an access of memory.
     // Never inlined, for the same reason.
     #[must_use]
     #[inline(never)]
-    pub fn measuring_latency(&self, processor: ProcessorIndex, precise: CounterSet) -> CounterSet {
-        match self.find(processor) {
-            Some(cpu_counters) if cpu_counters.has_extra() => match self.interface_with(cpu_counters.pmu) {
-                Interface::Emon(emon) => emon.measuring_latency(cpu_counters, precise),
-                _ => CounterSet::NONE,
-            },
-            _ => CounterSet::NONE,
-        }
+    pub fn accesses(&self, processor: ProcessorIndex, precise: CounterSet) -> AccessCounters {
+        let Some(cpu_counters) = self.find(processor) else { return AccessCounters::default() };
+        // Only this interface has precise counters.
+        Emon::with_capabilities(PmuCapabilities::from_bits(cpu_counters.pmu.snapshot.capabilities()))
+            .accesses(cpu_counters, precise)
     }
 }
 

@@ -140,11 +140,7 @@ impl<E> Hal<E> {
             TriedRecording::Place(place) => debug_store::try_place(first, place),
             TriedRecording::Branches(modes) => debug_store::try_trace(first, modes),
             TriedRecording::Precise(numbering, counters) => {
-                let latency = match self.interface_of(processor) {
-                    Interface::Emon(emon) => emon.measuring_latency(self.cpu_counters(processor), counters),
-                    _ => CounterSet::NONE,
-                };
-                debug_store::try_pebs(first, numbering, counters, latency)
+                debug_store::try_pebs(first, numbering, counters, self.accesses(processor, counters))
             }
         })
     }

@@ -7,7 +7,6 @@ use crate::core_type::{self, ArchitecturalEvents, CoreType};
 use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
 use crate::interface::Interface;
-use crate::interface::emon::Microarchitecture;
 use crate::source::Source;
 use crate::state::PerCpuPmu;
 
@@ -66,17 +65,6 @@ impl<E> Hal<E> {
     pub fn core_type(&self, processor: ProcessorIndex) -> Option<CoreType> {
         let pmu = self.pmu(processor).filter(|_| self.is_hybrid())?;
         Some(pmu.core_type().unwrap_or(CoreType::Core))
-    }
-
-    /// Returns the microarchitecture of a processor of the Emon interface.
-    // Never inlined: it would cost the deepest path of the handler more stack.
-    #[must_use]
-    #[inline(never)]
-    pub fn microarchitecture(&self, processor: ProcessorIndex) -> Microarchitecture {
-        match self.pmu(processor).map(|pmu| self.interface_with(pmu)) {
-            Some(Interface::Emon(emon)) => emon.capabilities().microarchitecture(),
-            _ => Microarchitecture::Unknown,
-        }
     }
 
     /// Returns whether a source is the same event on every processor that was probed: it is in the table of the

@@ -2,7 +2,7 @@
 
 use super::{Hal, OverflowStatus};
 use crate::cpu::Cpu;
-use crate::current_cpu::CurrentCpu;
+use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::ProfileInterface;
 use crate::lvt_pmi;
 use crate::per_cpu::PerCpu;
@@ -88,14 +88,16 @@ impl<E> Hal<E> {
         result
     }
 
-    /// Accounts one record of a precise counter of the current processor. The processor wrote it at the overflow or
+    /// Accounts one record of a precise counter of `processor`, the current one. The processor wrote it at the overflow or
     /// [after it](crate::Interface::events_to_record), and loaded the counter with `initial`. Returns the interval that
     /// `initial` stands for. The counters are [frozen](Self::with_frozen), or do not run.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn count_pebs_record(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
-        if let Some(cpu_counters) = self.find(current.index())
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
+    pub fn count_pebs_record(&self, processor: ProcessorIndex, counter: u8, initial: u64) -> u32 {
+        if let Some(cpu_counters) = self.find(processor)
             && let Some(total) = cpu_counters.total(counter)
         {
             let interface = self.interface_with(cpu_counters.pmu);

@@ -15,6 +15,7 @@
 //!
 //! Version 1: start 2N W, stop N W, interrupt Ns P + k W for Ns counters with an interval.
 
+mod accesses;
 mod capabilities;
 mod changes;
 mod extra;
@@ -43,6 +44,7 @@ use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{Active, CounterRegisters, CounterSet, CounterState, CpuCounters, FoundMsrs, PerCpuPmu, SavedMsrs};
 
+pub use accesses::{AccessCounters, RecordedOperation};
 pub use capabilities::{MAX_GENERAL, PmuCapabilities, Recorders, architectural_recorders, hides_counters};
 pub use microarchitecture::Microarchitecture;
 pub use perf_metrics::UnitCounts;
@@ -115,7 +117,8 @@ impl Emon {
             return select;
         }
         let form = |source| self.capabilities.microarchitecture().listed_precise_form(&source);
-        cpu_counters.source_of(sources, state).and_then(form).map_or(select, |form| form.select(select))
+        let form = cpu_counters.source_of(sources, state).and_then(form);
+        self.with_access(form.map_or(select, |form| form.select(select)))
     }
 
     /// Returns the version of architectural performance monitoring.

@@ -173,8 +173,25 @@ pub struct ArchitecturalBasicGroup {
     pub reserved: [u64; 2],
 }
 
+/// Memory access group (Linux, arch/x86/include/asm/perf_event.h, `arch_pebs_aux`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct ArchitecturalMemoryGroup {
+    /// Memory access address.
+    pub address: u64,
+    /// Reserved.
+    pub reserved: [u64; 4],
+    /// Auxiliary information: the data source encoding.
+    pub source: u64,
+    /// Cycles of the instruction in bits 15:0, of the access in bits 47:32.
+    pub latency: u64,
+    /// TSX auxiliary information.
+    pub tsx: u64,
+}
+
 const _: () = {
     assert!(PebsBase::PAGE_OFFSET == PAGE_SHIFT as usize);
     assert!(size_of::<ArchitecturalRecord>() == 64);
     assert!(offset_of!(ArchitecturalRecord, basic) == 16 && size_of::<ArchitecturalBasicGroup>() == 48);
+    assert!(size_of::<ArchitecturalMemoryGroup>() == 64 && offset_of!(ArchitecturalMemoryGroup, latency) == 48);
 };

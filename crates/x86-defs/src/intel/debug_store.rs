@@ -22,5 +22,14 @@ pub struct PebsEnable {
     /// LL_EN_PMCn of Nehalem to Cascade Lake, bit n: general-purpose counter n records load latency (SDM Vol. 3B, "Load
     /// Latency Performance Monitoring Facility"). From Ice Lake on PEBS_EN_FIXEDn, bit n: overflows of fixed-function
     /// counter n are recorded ("Extended PEBS").
+    #[bits(31)]
     pub latency_or_fixed: u32,
+    /// PS_EN of Sandy Bridge and Ivy Bridge: general-purpose counter 3 records precise stores (SDM Vol. 3B, "Precise
+    /// Store Facility").
+    pub precise_store: bool,
 }
+
+/// MSR_PEBS_DATA_CFG: the optional groups of the records of the counters with
+/// [Adaptive_Record](super::perfmon::PerfEvtSel::adaptive_record), in the bits of
+/// [`RecordFormat`](pebs::RecordFormat) (SDM Vol. 3B, "MSR_PEBS_DATA_CFG").
+pub const MSR_PEBS_DATA_CFG: u32 = 0x3F2;

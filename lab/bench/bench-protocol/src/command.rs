@@ -340,14 +340,16 @@ pub enum Command {
         /// The branches in their order.
         branches: Vec<TakenBranch>,
     },
-    /// Sets the loads that the counters of load latency of a processor measure, in turn: address, data source encoding
-    /// and latency of each. An AMD processor executes them instead, for the sampling of ops; the source is an index of
-    /// `model::DataSource::ALL` then.
-    SetLoads {
+    /// Sets the loads and the stores that counters of a processor record, each in turn: address, data source encoding,
+    /// latency, and latency of the instruction. An AMD processor executes the loads instead, for the sampling of ops; the
+    /// source is an index of `model::DataSource::ALL` then.
+    SetAccesses {
         /// Which processor.
         processor: u32,
-        /// The loads.
-        loads: Vec<[u64; 3]>,
+        /// The loads. Those below the threshold of a counter are skipped.
+        loads: Vec<[u64; 4]>,
+        /// The stores.
+        stores: Vec<[u64; 4]>,
     },
     /// Empties the last branch records of a processor, as a deep sleep of its core does.
     LoseLastBranches {

@@ -30,6 +30,26 @@ const FRONTEND: u32 = 0x3F7;
 /// An event that a register belongs to: event and unit mask.
 type Encoding = (u16, u16);
 
+/// What an event says of accesses of memory in records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Accessed {
+    /// Loads of at least this latency.
+    Load {
+        threshold: u64,
+        /// The source is that of the first-level cache, whatever it was.
+        is_blind: bool,
+        /// Both latencies are in one word.
+        packs_latencies: bool,
+    },
+    /// Stores.
+    Store {
+        /// They are recorded only if `IA32_PEBS_ENABLE` says so.
+        needs_bit: bool,
+        /// Their latencies are recorded, in one word.
+        has_latency: bool,
+    },
+}
+
 /// The extra registers of a generation.
 #[derive(Debug)]
 struct Generation {
@@ -44,8 +64,16 @@ struct Generation {
     is_shared: bool,
     /// The load latency event.
     load_latency: Option<Encoding>,
-    /// Whether it counts only beside the auxiliary event 03/82 (Linux commit 61b985e3e775, `mem-loads-aux`).
+    /// Whether its records have a source only beside the auxiliary event 03/82 (Linux commit 61b985e3e775,
+    /// `mem-loads-aux`). Without it, every load seems to hit the first-level cache.
     needs_auxiliary: bool,
+    /// The event whose records have stores, if there is one (event files, `MEM_TRANS_RETIRED.PRECISE_STORE` and
+    /// `.STORE_SAMPLE`, `MEM_UOPS_RETIRED.ALL_STORES` and `.STORE_LATENCY`), and whether it needs a bit of
+    /// `IA32_PEBS_ENABLE` (SDM, "Precise Store Facility").
+    store: Option<(Encoding, bool)>,
+    /// Whether records have the latency of stores, and both latencies of loads in one word (Linux,
+    /// `PMU_FL_INSTR_LATENCY`).
+    has_latencies: bool,
     /// The front-end events, and the writable bits of their register.
     front_end: (&'static [Encoding], u64),
 }
@@ -69,6 +97,8 @@ const NEHALEM: Generation = Generation {
     is_shared: true,
     load_latency: Some((0x0B, 0x10)),
     needs_auxiliary: false,
+    store: None,
+    has_latencies: false,
     front_end: NO_FRONT_END,
 };
 const WESTMERE: Generation = Generation { offcore: big(0xFFFF), ..NEHALEM };
@@ -77,14 +107,19 @@ const SANDY_BRIDGE: Generation = Generation {
     requests: 0xFFFF,
     is_shared: false,
     load_latency: Some((0xCD, 0x01)),
+    store: Some(((0xCD, 0x02), true)),
     ..NEHALEM
 };
 const SANDY_BRIDGE_EP: Generation = Generation { offcore: big(0x3F_FFFF_8FFF), ..SANDY_BRIDGE };
-const SKYLAKE: Generation = Generation { front_end: (&[(0xC6, 0x01)], 0x7F_FF17), ..SANDY_BRIDGE_EP };
+/// Also Broadwell.
+const HASWELL: Generation = Generation { store: Some(((0xD0, 0x82), false)), ..SANDY_BRIDGE_EP };
+const SKYLAKE: Generation = Generation { front_end: (&[(0xC6, 0x01)], 0x7F_FF17), ..HASWELL };
 const ICE_LAKE: Generation = Generation { offcore: big(0x3F_FFFF_BFFF), ..SKYLAKE };
 const GOLDEN_COVE: Generation = Generation {
     offcore: [((0x2A, 0x01), 0x3F_FFFF_FFFF), ((0x2B, 0x01), 0x3F_FFFF_FFFF)],
     needs_auxiliary: true,
+    store: Some(((0xCD, 0x02), false)),
+    has_latencies: true,
     front_end: (&[(0xC6, 0x01), (0xC6, 0x02), (0xC6, 0x03), (0xAD, 0x40), (0xC2, 0x04)], 0x7F_FF1F),
     ..ICE_LAKE
 };
@@ -106,6 +141,7 @@ const ARCTIC_WOLF: Generation = Generation {
 const SILVERMONT: Generation = Generation {
     offcore: small(0x76_8005_FFFF, 0x36_8005_FFFF),
     load_latency: None,
+    store: None,
     front_end: NO_FRONT_END,
     ..SANDY_BRIDGE
 };
@@ -121,6 +157,8 @@ const GRACEMONT: Generation = Generation {
     offcore: small(0xC03F_FFFF_FFFF, 0xC03F_FFFF_FFFF),
     requests: 0xC000_0000_FFFF,
     load_latency: Some((0xD0, 0x05)),
+    store: Some(((0xD0, 0x06), false)),
+    has_latencies: true,
     ..SILVERMONT
 };
 const CRESTMONT: Generation = Generation {
@@ -148,7 +186,8 @@ fn generation(cpuid: Cpuid<'_>) -> Option<&'static Generation> {
         0x1A | 0x1E | 0x1F | 0x2E => &NEHALEM,
         0x25 | 0x2C | 0x2F => &WESTMERE,
         0x2A | 0x3A => &SANDY_BRIDGE,
-        0x2D | 0x3E | 0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 => &SANDY_BRIDGE_EP,
+        0x2D | 0x3E => &SANDY_BRIDGE_EP,
+        0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 => &HASWELL,
         0x4E | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x55 => &SKYLAKE,
         0x7D | 0x7E | 0x6A | 0x6C | 0xA7 | 0x8C | 0x8D => &ICE_LAKE,
         0x97 | 0x9A | 0xB7 | 0xBA | 0xBF if atom => &GRACEMONT,
@@ -263,20 +302,30 @@ impl ExtraRegisters {
         self.register_of(selected).and_then(|msr| self.rdmsr(msr)).unwrap_or_default()
     }
 
+    /// Returns what an event says of accesses of memory in records. `others` are counted beside it.
+    pub(crate) fn accessed(&self, selected: Selected, others: &[Selected]) -> Option<Accessed> {
+        let generation = self.generation?;
+        let encoding = |selected: &Selected| (selected.event, selected.umask);
+        if generation.load_latency == Some(encoding(&selected)) {
+            let is_blind = generation.needs_auxiliary && !others.iter().any(|other| encoding(other) == AUXILIARY);
+            let threshold = self.load_latency;
+            return Some(Accessed::Load { threshold, is_blind, packs_latencies: generation.has_latencies });
+        }
+        let (store, needs_bit) = generation.store?;
+        let has_latency = generation.has_latencies;
+        (store == encoding(&selected)).then_some(Accessed::Store { needs_bit, has_latency })
+    }
+
     /// Returns whether an event is counted with its register as it is. A response needs a request and a response, any
-    /// other register a value. The load latency event is counted on a counter that `measures` it, on some processors
-    /// only while another counter has the auxiliary event.
-    pub(crate) fn counts(&self, selected: Selected, measures: bool, others: &[Selected]) -> bool {
+    /// other register a value. The load latency event is counted on a counter that `measures` it.
+    pub(crate) fn counts(&self, selected: Selected, measures: bool) -> bool {
         let (Some(generation), Some(msr)) = (self.generation, self.register_of(selected)) else { return true };
         let value = self.value_of(selected);
         match msr {
             OFFCORE_RSP_0 | OFFCORE_RSP_1 | OMR_0..=OMR_3 => {
                 value & generation.requests != 0 && value & !generation.requests != 0
             }
-            LD_LAT_THRESHOLD => {
-                let is_auxiliary = |other: &Selected| (other.event, other.umask) == AUXILIARY;
-                value != 0 && measures && (!generation.needs_auxiliary || others.iter().any(is_auxiliary))
-            }
+            LD_LAT_THRESHOLD => value != 0 && measures,
             _ => value != 0,
         }
     }

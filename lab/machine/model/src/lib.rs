@@ -73,7 +73,7 @@ mod select;
 mod writable;
 
 pub use counter::CounterId;
-pub use debug_store::{Branch, Fragments, INSTRUCTION_LENGTH, Memory, RecordedLoad, Stored};
+pub use debug_store::{Branch, Fragments, INSTRUCTION_LENGTH, Memory, RecordedAccess, Stored};
 pub use fault::{FaultingAccess, GeneralProtection, Quirk};
 pub use ibs::{DataSource, ExecutedOp, MemoryAccess, OpKind};
 pub use interrupt_mode::InterruptMode;

@@ -11,7 +11,7 @@ use crate::{
     architectural,
     countable::Countable,
     counter::CounterId,
-    debug_store::{DebugStore, Fragments, Memory, RecordedLoad, Stored},
+    debug_store::{DebugStore, Fragments, Memory, RecordedAccess, Stored},
     extra::ExtraRegisters,
     fault::{FaultingAccess, GeneralProtection, Quirk},
     ibs::Ibs,
@@ -356,9 +356,10 @@ impl Processor {
         self.debug_store.set_place(ip, time);
     }
 
-    /// Sets the loads that counters of load latency measure, in turn and without those below their threshold.
-    pub fn set_loads(&mut self, loads: Vec<RecordedLoad>) {
-        self.debug_store.set_loads(loads);
+    /// Sets the loads that counters of load latency measure, without those below their threshold, and the stores that
+    /// counters of stores record, each in turn.
+    pub fn set_accesses(&mut self, loads: Vec<RecordedAccess>, stores: Vec<RecordedAccess>) {
+        self.debug_store.set_accesses(loads, stores);
     }
 
     /// Returns the counters that will interrupt, on overflow or through PEBS records, with the events that each still

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use debug_store::pebs::{Format, Part, PebsRecord};
-use model::{Fragments, GeneralProtection, Memory, Mode, Processor, Selected};
+use model::{Fragments, GeneralProtection, Memory, Mode, Processor, RecordedAccess, Selected};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -21,6 +21,7 @@ const GLOBAL_CTRL: u32 = 0x38F;
 const PHYSICAL: u64 = 0x12_3456_7000;
 const ENABLE: u64 = 1 << 32;
 const RECORD: u64 = 1 << 63;
+const AUX: u64 = 1 << 62;
 
 /// Words at physical addresses, which are linear ones too.
 #[derive(Clone, Default)]
@@ -119,29 +120,45 @@ fn a_full_buffer_says_so_and_takes_no_more_records() {
     assert_eq!(processor.rdmsr(INDEX), Ok(ENABLE | 4 << 36 | 4 << 4), "the next event writes the record");
 }
 
+const ACCESS: RecordedAccess =
+    RecordedAccess { address: 0xFFFF_F800_0000_1008, source: 0x3C, latency: 300, instruction_latency: 0x1_0007 };
+
+/// Returns the words of the access as a record has them: latencies have 16 bits.
+const RECORDED: debug_store::pebs::RecordedAccess =
+    debug_store::pebs::RecordedAccess { address: ACCESS.address, source: ACCESS.source, latency: 300 << 32 | 7 };
+
 #[test]
 fn the_product_reads_records_in_one_piece_and_in_fragments() {
-    let (mut processor, words) = recording(4);
-    processor.set_fragments(Fragments::ByTurns);
-    processor.run(Mode::User, &|selected| branches(selected) * 5);
-    for ip in 0..6 {
-        processor.set_place(0x4000 + ip, 77);
-        processor.run(Mode::User, &|selected| branches(selected) * 6);
-    }
-    let written = (processor.rdmsr(INDEX).unwrap() >> 4 & 0x7F_FFFF) as usize * 16;
-    let (mut begin, mut parts, mut ips) = (0, 0, Vec::new());
-    while begin < written {
-        let word = |offset: usize| words.read(PHYSICAL + (begin + offset) as u64).unwrap();
-        let (part, size) = Format::Architectural.part(written - begin, word);
-        match part {
-            Part::Record(PebsRecord { ip, is_exact: true, counters: Some(0b100), load: None }) => ips.push(ip),
-            Part::Fragment => {}
-            other => panic!("{other:?}"),
+    for (config, access) in [(0, None), (AUX, Some(RECORDED))] {
+        let (mut processor, words) = recording(4);
+        processor.set_fragments(Fragments::ByTurns);
+        processor.set_accesses(Vec::new(), vec![ACCESS]);
+        // MEM_TRANS_RETIRED.STORE_SAMPLE, which counters 0 and 1 record; and branches.
+        processor.wrmsr(0x186, 0x02CD | 1 << 16 | 1 << 22).unwrap();
+        processor.wrmsr(0x4C1, 1_u64.wrapping_neg() & 0xFFFF_FFFF_FFFF).unwrap();
+        processor.wrmsr(0x1903, RECORD | AUX).unwrap();
+        processor.wrmsr(GLOBAL_CTRL, 1).unwrap();
+        processor.run(Mode::User, &|_| 1);
+        processor.wrmsr(INDEX, ENABLE | 4 << 36).unwrap();
+        processor.wrmsr(GLOBAL_CTRL, 1 << 2).unwrap();
+        let reload = processor.rdmsr(CONFIG).unwrap();
+        processor.wrmsr(CONFIG, reload | config).unwrap();
+        processor.run(Mode::User, &|selected| branches(selected) * 5);
+        for ip in 0..8 {
+            processor.set_place(0x4000 + ip, 77);
+            processor.run(Mode::User, &|selected| branches(selected) * 6);
         }
-        (begin, parts) = (begin + size, parts + 1);
+        let written = (processor.rdmsr(INDEX).unwrap() >> 4 & 0x7F_FFFF) as usize * 16;
+        let (mut begin, mut found) = (0, Vec::new());
+        while begin < written {
+            let word = |offset: usize| words.read(PHYSICAL + (begin + offset) as u64).unwrap();
+            let (part, size) = Format::Architectural.part(written - begin, word);
+            found.push(part);
+            begin += size;
+        }
+        let record = |ip| Part::Record(PebsRecord { ip, is_exact: true, counters: Some(0b100), access });
+        assert_eq!((begin, found), (written, (0x4000..0x4008).map(record).collect::<Vec<_>>()), "{config:#x}");
     }
-    assert_eq!((begin, parts), (written, 6 + 4), "two of six have a null record before them, two a second fragment");
-    assert_eq!(ips, [0x4000, 0x4001, 0x4002, 0x4003, 0x4004, 0x4005]);
 }
 
 #[test]

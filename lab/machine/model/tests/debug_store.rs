@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use super::common::{EN, INT, Leaf, OS, USR, amd_v2, cpuid, entries, version};
 use debug_store::Buffer;
-use debug_store::pebs::{Format, Part, PebsRecord, RecordedLoad};
-use model::{Branch, CounterId, GeneralProtection, INSTRUCTION_LENGTH, Memory, Mode, Processor, Stored};
+use debug_store::pebs::{Format, Part, PebsRecord};
+use model::{
+    Branch, CounterId, GeneralProtection, INSTRUCTION_LENGTH, Memory, Mode, Processor, RecordedAccess, Stored,
+};
 use proptest::prelude::*;
 
 const MISC_ENABLE: u32 = 0x1A0;
@@ -466,7 +468,7 @@ fn the_product_reads_the_records_of_the_model() {
         }
         let [base, index, maximum] = [0x20, 0x28, 0x30].map(|offset| words.get(AREA + offset));
         let written = Buffer { base, index, maximum }.written(4000);
-        let size = format.least_size();
+        let size = usize::from(format.least_size());
         assert_eq!(written, 3 * size, "{format:?}");
         for (place, first) in (0..).zip((0..written).step_by(size)) {
             let record = format.part(written - first, |offset| words.get(PEBS + (first + offset) as u64));
@@ -474,21 +476,91 @@ fn the_product_reads_the_records_of_the_model() {
             let ip = IP + place + if is_exact { 0 } else { INSTRUCTION_LENGTH };
             let counters = (number >= 1).then_some(1);
             // A counter that measures no load latency has what was there before: nothing.
-            let load = (1..4).contains(&number).then_some(RecordedLoad { address: 0, source: 0, latency: 0 });
-            assert_eq!(record, (Part::Record(PebsRecord { ip, is_exact, counters, load }), size), "{format:?}");
+            let nothing = debug_store::pebs::RecordedAccess { address: 0, source: 0, latency: 0 };
+            let access = (1..4).contains(&number).then_some(nothing);
+            assert_eq!(record, (Part::Record(PebsRecord { ip, is_exact, counters, access }), size), "{format:?}");
         }
     }
 }
 
 #[test]
-fn the_product_rejects_an_adaptive_record_with_groups() {
-    let (mut processor, words) = with_buffers(with_capabilities(capabilities(4)), [0, 0], [4000, 4000]);
-    precise(&mut processor, 0, 1);
-    processor.wrmsr(SELECT, EN | USR | ADAPTIVE | 0xC0).unwrap();
-    processor.wrmsr(DATA_CFG, 1).unwrap();
-    processor.run(Mode::User, &|_| 2);
-    assert_eq!(words.index(0x20), PEBS + 64);
-    assert_eq!(Format::Adaptive.part(64, |offset| words.get(PEBS + offset as u64)).0, Part::Unreadable);
+fn the_product_reads_an_adaptive_record_with_the_memory_group_and_rejects_one_with_other_groups() {
+    for groups in 0..16 {
+        let (mut processor, words) = with_buffers(with_capabilities(capabilities(4)), [0, 0], [4000, 4000]);
+        precise(&mut processor, 0, 1);
+        processor.wrmsr(SELECT, EN | USR | ADAPTIVE | 0xC0).unwrap();
+        processor.wrmsr(DATA_CFG, groups).unwrap();
+        processor.run(Mode::User, &|_| 2);
+        let written = usize::try_from(words.index(0x20) - PEBS).unwrap();
+        let (part, size) = Format::Adaptive.part(written, |offset| words.get(PEBS + offset as u64));
+        assert_eq!(size, written, "{groups:#b}");
+        assert_eq!(matches!(part, Part::Record(_)), groups < 2, "{groups:#b}");
+    }
+}
+
+/// Counter 0 records its access by `select`, and a threshold of latency is 30. Returns address, source and latency of
+/// its first two records.
+fn recorded_accesses((signature, format): (u32, u64), select: u64, enabled: u64, beside: u64) -> Vec<[u64; 3]> {
+    let processor =
+        intel(Leaf { perf_capabilities: Some(capabilities(format)), general: 8, ..version(5) }, signature, ALL, DS);
+    let (mut processor, words) = with_buffers(processor, [0, 0], [4_000, 4_000]);
+    let access = |address, latency| RecordedAccess { address, source: 5, latency, instruction_latency: 9 };
+    let loads = [access(0x10, 29), access(0x11, 30), access(0x12, 0x1_0040)];
+    processor.set_accesses(loads.to_vec(), vec![access(0x20, 50), access(0, 51)]);
+    let number = enabled.trailing_zeros();
+    precise(&mut processor, number, 1);
+    words.set(AREA + 0x40 + 8 * u64::from(number), 1_u64.wrapping_neg());
+    let _ = processor.wrmsr(0x3F6, 30);
+    let adaptive = if format >= 4 { ADAPTIVE } else { 0 };
+    let _ = processor.wrmsr(DATA_CFG, 1);
+    processor.wrmsr(SELECT + number, EN | USR | adaptive | select).unwrap();
+    processor.wrmsr(SELECT + 7, EN | USR | beside).unwrap();
+    processor.wrmsr(PEBS_ENABLE, enabled).unwrap();
+    (0..4).for_each(|_| processor.run(Mode::User, &|_| 1));
+    let (size, first) =
+        if format >= 4 { (64, 32) } else { ([176, 192, 200][usize::try_from(format).unwrap() - 1], 0x98) };
+    let written = words.index(0x20) - PEBS;
+    assert_eq!(written % size, 0);
+    (0..written / size).map(|record| [0, 8, 16].map(|word| words.get(PEBS + record * size + first + word))).collect()
+}
+
+#[test]
+fn records_have_loads_and_stores_as_each_generation_does() {
+    const SANDY_BRIDGE: u32 = 0x0002_06A7;
+    const SAPPHIRE_RAPIDS: u32 = 0x0008_06F8;
+    const GRANITE_RAPIDS: u32 = 0x000A_06D1;
+    const LUNAR_LAKE: u32 = 0x000B_06D1;
+    const ALDER_LAKE_N: u32 = 0x000B_06E0;
+    let loads = |source, latencies: [u64; 2]| vec![[0x11, source, latencies[0]], [0x12, source, latencies[1]]];
+    let plain = loads(5, [30, 0x1_0040]);
+    let packed = |source| loads(source, [30 << 32 | 9, 0x40 << 32 | 9]);
+    let stores = |latencies: [u64; 2]| vec![[0x20, 5, latencies[0]], [0, 5, latencies[1]]];
+    let packed_stores = stores([50 << 32 | 9, 51 << 32 | 9]);
+    let nothing = vec![[0; 3]; 2];
+    for (what, processor, select, enabled, beside, expected) in [
+        ("Sandy Bridge", (SANDY_BRIDGE, 1), 0x01CD, 1 << 35 | 1 << 3, 0, plain.clone()),
+        ("on another counter", (SANDY_BRIDGE, 1), 0x01CD, 1 << 34 | 1 << 2, 0, vec![]),
+        ("precise store", (SANDY_BRIDGE, 1), 0x02CD, 1 << 63 | 1 << 3, 0, stores([0, 0])),
+        ("without its bit", (SANDY_BRIDGE, 1), 0x02CD, 1 << 3, 0, nothing.clone()),
+        ("Skylake", (SKYLAKE, 3), 0x01CD, 1 << 32 | 1, 0, plain.clone()),
+        ("its stores", (SKYLAKE, 3), 0x82D0, 1, 0, stores([0, 0])),
+        ("all its loads", (SKYLAKE, 3), 0x81D0, 1, 0, nothing),
+        ("Ice Lake", (ICE_LAKE, 4), 0x01CD, 1, 0, plain),
+        ("its stores", (ICE_LAKE, 4), 0x82D0, 1, 0, stores([0, 0])),
+        ("Sapphire Rapids", (SAPPHIRE_RAPIDS, 4), 0x01CD, 1 << 1, 0x8203, packed(5)),
+        ("without the auxiliary event", (SAPPHIRE_RAPIDS, 4), 0x01CD, 1 << 1, 0x8204, packed(1)),
+        ("on counter 0", (SAPPHIRE_RAPIDS, 4), 0x01CD, 1, 0x8203, vec![]),
+        ("its stores", (SAPPHIRE_RAPIDS, 4), 0x02CD, 1, 0, packed_stores.clone()),
+        ("Granite Rapids needs none", (GRANITE_RAPIDS, 5), 0x01CD, 1 << 1, 0, packed(5)),
+        ("Lunar Lake", (LUNAR_LAKE, 6), 0x01CD, 1 << 2, 0, packed(5)),
+        ("its stores", (LUNAR_LAKE, 6), 0x02CD, 1 << 1, 0, packed_stores.clone()),
+        ("Gracemont", (ALDER_LAKE_N, 5), 0x05D0, 1, 0, packed(5)),
+        ("its stores", (ALDER_LAKE_N, 5), 0x06D0, 1 << 5, 0, packed_stores),
+    ] {
+        let mut found = recorded_accesses(processor, select, enabled, beside);
+        found.truncate(2);
+        assert_eq!(found, expected, "{what}");
+    }
 }
 
 #[test]

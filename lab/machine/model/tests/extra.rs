@@ -126,20 +126,6 @@ fn load_latency_is_measured_on_the_counters_of_the_event_files() {
 }
 
 #[test]
-fn load_latency_of_golden_cove_is_measured_only_beside_the_auxiliary_event() {
-    let mut processor = with_pebs(SAPPHIRE_RAPIDS, 4);
-    processor.wrmsr(LATENCY, 30).unwrap();
-    processor.wrmsr(0x3F1, 0xF).unwrap();
-    processor.wrmsr(0x187, EN | USR | 0x01CD).unwrap();
-    for (beside, events) in [(0x81D0, 0), (0x8203, 1_000)] {
-        processor.wrmsr(0x186, EN | USR | beside).unwrap();
-        processor.wrmsr(0xC2, 0).unwrap();
-        processor.run(Mode::User, &|_| 1_000);
-        assert_eq!(processor.rdpmc(1), Ok(events), "{beside:#x}");
-    }
-}
-
-#[test]
 fn the_value_reaches_the_ledger_and_the_source_of_events() {
     let mut processor = processor(SANDY_BRIDGE);
     processor.wrmsr(RSP_0, 0x1_0001).unwrap();

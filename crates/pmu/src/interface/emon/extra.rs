@@ -5,11 +5,10 @@
 
 use x86_defs::intel::perfmon::PerfEvtSel;
 
-use super::{Emon, Microarchitecture, PmuCapabilities, SOURCES};
-use crate::extra::{Extra, ExtraRegister, Selector};
+use super::{Emon, Microarchitecture, PmuCapabilities, RecordedOperation};
+use crate::extra::{Extra, ExtraRegister};
 use crate::interface::Support;
-use crate::source::Sources;
-use crate::state::{CounterSet, CounterState, CpuCounters};
+use crate::state::CounterState;
 
 /// An event that needs an extra register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,21 +198,6 @@ impl PmuCapabilities {
     pub const fn shares_extra_registers(self) -> bool {
         matches!(self.microarchitecture(), Microarchitecture::Nehalem | Microarchitecture::Westmere)
     }
-
-    /// Returns whether IA32_PEBS_ENABLE has bits for load latency: Nehalem to Cascade Lake, before record format 4
-    /// (Linux, arch/x86/events/intel/ds.c, `intel_pmu_pebs_enable`).
-    const fn has_latency_bits(self) -> bool {
-        matches!(
-            self.microarchitecture(),
-            Microarchitecture::Nehalem
-                | Microarchitecture::Westmere
-                | Microarchitecture::SandyBridge
-                | Microarchitecture::IvyBridge
-                | Microarchitecture::Haswell
-                | Microarchitecture::Broadwell
-                | Microarchitecture::Skylake
-        )
-    }
 }
 
 impl ExtraEvent {
@@ -270,8 +254,9 @@ impl Emon {
     /// [`AUXILIARY`](crate::extra::AUXILIARY).
     #[must_use]
     pub fn needs_auxiliary(self, select: u64) -> bool {
-        self.capabilities.microarchitecture().needs_auxiliary()
-            && self.extra_event(select).is_some_and(|row| row.register == ExtraRegister::LoadLatency)
+        let microarchitecture = self.capabilities.microarchitecture();
+        microarchitecture.needs_auxiliary()
+            && microarchitecture.recorded_operation(select) == Some(RecordedOperation::Load)
     }
 
     /// Returns the registers that can hold the value for the event that `select` selects, the event's own one first,
@@ -306,17 +291,5 @@ impl Emon {
         let other = self.extra_event(select).and_then(|own| self.other_event(own));
         let encoded = PerfEvtSel::from_bits(select);
         other.map_or(select, |row| encoded.with_event_select(row.event).with_umask(row.umask).into_bits())
-    }
-
-    /// Returns the counters among `precise` whose load latency bit must be set in IA32_PEBS_ENABLE.
-    #[must_use]
-    pub fn measuring_latency(self, cpu_counters: CpuCounters<'_>, precise: CounterSet) -> CounterSet {
-        if !self.capabilities.has_latency_bits() {
-            return CounterSet::NONE;
-        }
-        let sources = Sources::new(&SOURCES);
-        let extra = |counter: &u8| cpu_counters.extra_of(sources, cpu_counters.get(*counter));
-        let measures = |counter: &u8| extra(counter).is_some_and(|extra| extra.selector == Selector::LoadLatency);
-        precise.iter().filter(measures).collect()
     }
 }

@@ -95,8 +95,9 @@ pub struct RecordFormat {
     pub xmm: bool,
     /// [`LbrEntry`] follows, [`last_lbr_entry`](Self::last_lbr_entry) + 1 times.
     pub lbr: bool,
+    /// Counters and metrics follow, and groups that are reserved.
     #[bits(20)]
-    _reserved: u32,
+    pub others: u32,
     /// Number of last branch records, minus 1.
     pub last_lbr_entry: u8,
     /// Retire latency: cycles since the previous instruction retired. Reserved in format 4.

@@ -65,12 +65,13 @@ impl Client {
         ask!(self, Command::TakeBranches { processor, branches: branches.to_vec() }, Answer::Done => ())
     }
 
-    /// Sends [`Command::SetLoads`].
+    /// Sends [`Command::SetAccesses`].
     ///
     /// # Errors
     /// If there is no such processor.
-    pub fn set_loads(&mut self, processor: u32, loads: &[[u64; 3]]) -> Result<(), Error> {
-        ask!(self, Command::SetLoads { processor, loads: loads.to_vec() }, Answer::Done => ())
+    pub fn set_accesses(&mut self, processor: u32, loads: &[[u64; 4]], stores: &[[u64; 4]]) -> Result<(), Error> {
+        let (loads, stores) = (loads.to_vec(), stores.to_vec());
+        ask!(self, Command::SetAccesses { processor, loads, stores }, Answer::Done => ())
     }
 
     /// Sends [`Command::LoseLastBranches`].

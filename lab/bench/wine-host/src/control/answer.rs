@@ -23,7 +23,7 @@ use bench_protocol::{
 };
 use model::{
     Branch, CounterId, DataSource, ExecutedOp, FaultingAccess, GeneralProtection, LedgerEntry, MemoryAccess, Mode,
-    Movement, OpKind, Processor, Quirk, RecordedLoad, Selected,
+    Movement, OpKind, Processor, Quirk, RecordedAccess, Selected,
 };
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
@@ -74,7 +74,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Branch { processor, user, from, step, count } => done(branch(processor, user, from, step, count)),
         Command::TakeBranches { processor, branches } => done(take_branches(processor, &branches)),
         Command::LoseLastBranches { processor } => done(lose_last_branches(processor)),
-        Command::SetLoads { processor, loads } => done(set_loads(processor, &loads)),
+        Command::SetAccesses { processor, loads, stores } => done(set_accesses(processor, &loads, &stores)),
         Command::DsWrites => Answer::DsWrites(per_processor(ds_writes)),
         Command::Sleep => done(if power::sleep() { Ok(()) } else { refused(ASLEEP) }),
         Command::Wake { milliseconds } => done(wake(milliseconds)),
@@ -292,22 +292,24 @@ fn take_branches(processor: u32, branches: &[TakenBranch]) -> Result<(), String>
     Ok(())
 }
 
-fn set_loads(processor: u32, loads: &[[u64; 3]]) -> Result<(), String> {
-    let recorded = loads.iter().map(|[address, source, latency]| RecordedLoad {
+fn set_accesses(processor: u32, loads: &[[u64; 4]], stores: &[[u64; 4]]) -> Result<(), String> {
+    let access = |[address, source, latency, instruction_latency]: &[u64; 4]| RecordedAccess {
         address: *address,
         source: *source,
         latency: *latency,
-    });
-    let executed = loads.iter().filter_map(|[address, source, latency]| {
+        instruction_latency: *instruction_latency,
+    };
+    let executed = loads.iter().filter_map(|[address, source, latency, _]| {
         let source = *DataSource::ALL.get(usize::try_from(*source).ok()?)?;
         let latency = u16::try_from(*latency).ok()?;
         let access =
             MemoryAccess { address: *address, source, modified: false, latency, tlb_miss: false, locked: false };
         Some(ExecutedOp { ip: 0, cycles: 50, kind: OpKind::Load(access) })
     });
-    let (recorded, executed) = (recorded.collect(), executed.collect());
+    let executed = executed.collect();
+    let [loads, stores] = [loads, stores].map(|accesses| accesses.iter().map(access).collect());
     core(processor)?.with(|state| {
-        state.processor.set_loads(recorded);
+        state.processor.set_accesses(loads, stores);
         state.processor.set_ops(executed);
     });
     Ok(())

@@ -42,6 +42,7 @@ const RECORDS: u32 = 63;
 /// The bits of a header.
 const CONTINUED: u64 = 1 << 31;
 const REGISTERS: u64 = 1 << 61;
+const MEMORY: u64 = 1 << 62;
 const BASIC: u64 = 1 << 63;
 
 /// How a processor writes its records.
@@ -50,7 +51,8 @@ pub enum Fragments {
     /// Each in one piece.
     #[default]
     None,
-    /// By turns in one piece, behind a null record, and with a second fragment.
+    /// By turns in one piece; behind a null record; with a second fragment, which has the memory group; and with a null
+    /// record and the memory group in a third.
     ByTurns,
 }
 
@@ -80,6 +82,11 @@ pub(super) struct Architectural {
     late: Vec<(CounterId, Vec<u64>)>,
     /// Records so far.
     records: u64,
+}
+
+/// Returns the size of so many words.
+fn size(words: usize) -> u64 {
+    words as u64 * WORD
 }
 
 impl Architectural {
@@ -208,15 +215,35 @@ impl Architectural {
         }
     }
 
-    /// Returns the words of the next record.
-    pub(super) fn record(&self, counter: CounterId, ip: u64, time: u64) -> Vec<u64> {
-        let turn = if self.fragments == Fragments::ByTurns { self.records % 3 } else { 0 };
+    /// Returns the words of the next record. `access` are address, source and latency of its access of memory.
+    pub(super) fn record(&self, counter: CounterId, ip: u64, time: u64, access: [u64; 3]) -> Vec<u64> {
+        let turn = if self.fragments == Fragments::ByTurns { self.records % 4 } else { 0 };
+        let [address, source, latency] = access;
+        let memory = [address, 0, 0, 0, 0, source, latency, 0];
+        let memory = if self.config(counter) & MEMORY != 0 { &memory[..] } else { &[] };
+        let has_memory = if memory.is_empty() { 0 } else { MEMORY };
+        let (own, later) = if turn < 2 { (memory, &[][..]) } else { (&[][..], memory) };
         let mut words = if turn == 1 { vec![2 * WORD, 0] } else { Vec::new() };
-        let continued = if turn == 2 { CONTINUED } else { 0 };
-        words.extend([BASIC | continued | (8 * WORD), 0, ip, counter.bit(), time, 0, 0, 0]);
+        let continued = if turn >= 2 { CONTINUED } else { 0 };
+        let has_own = if own.is_empty() { 0 } else { MEMORY };
+        words.extend([BASIC | has_own | continued | size(8 + own.len()), 0, ip, counter.bit(), time, 0, 0, 0]);
+        words.extend(own);
         if turn == 2 {
-            words.extend([REGISTERS | (22 * WORD), 0, FLAGS, ip.wrapping_add(INSTRUCTION_LENGTH)]);
+            words.extend([REGISTERS | has_memory | size(20 + later.len() + 2), 0]);
+            words.extend(later);
+            words.extend([FLAGS, ip.wrapping_add(INSTRUCTION_LENGTH)]);
             words.extend((0..16).map(general_register).chain([0, 0]));
+        }
+        if turn == 3 {
+            words.extend([2 * WORD, 0, has_memory | size(2 + later.len()), 0]);
+            words.extend(later);
+            // Without a group the last one would be a null record, too: a group that is empty ends the record.
+            if later.is_empty() {
+                let end = words.len() - 2;
+                words.truncate(end);
+                words.extend([REGISTERS | size(22), 0]);
+                words.extend([0; 20]);
+            }
         }
         words
     }

@@ -27,10 +27,11 @@ mod registers;
 pub use architectural::Fragments;
 pub use area::Memory;
 pub use branch::Branch;
-pub use pebs::{INSTRUCTION_LENGTH, RecordedLoad};
+pub use pebs::{INSTRUCTION_LENGTH, RecordedAccess};
 
 use crate::{
     counter::{Counter, CounterId},
+    extra::Accessed,
     fault::GeneralProtection,
     mode::Mode,
     pmu::Freeze,
@@ -41,6 +42,22 @@ use area::{Area, Buffer, Outcome, Section, Unmapped, WORD};
 use pebs::{Event, reset_offset};
 use registers::Registers;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The encoding of a hit of the first-level cache.
+const SOURCE_L1: u64 = 1;
+
+/// Returns the next access in turn that fulfills a condition.
+fn next(
+    (accesses, turn): &mut (Vec<RecordedAccess>, usize),
+    is_recorded: impl Fn(&RecordedAccess) -> bool,
+) -> Option<RecordedAccess> {
+    let count = accesses.len();
+    let first = turn.checked_rem(count)?;
+    let in_turn = accesses.iter().cycle().skip(first).take(count);
+    let (skipped, access) = in_turn.enumerate().find(|(_, access)| is_recorded(access))?;
+    *turn = first + skipped + 1;
+    Some(*access)
+}
 
 /// Totals of the records that were written and of those that were not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,8 +83,8 @@ pub(crate) struct Precise {
     groups: u64,
     /// Events after the overflow up to and including the one that writes the record.
     delay: u64,
-    /// The threshold of load latency.
-    threshold: u64,
+    /// What its event says of accesses of memory.
+    accessed: Option<Accessed>,
 }
 
 /// The result of counting.
@@ -88,12 +105,11 @@ pub(crate) struct DebugStore {
     place: (u64, u64),
     /// Counters whose next event writes a record.
     armed: BTreeSet<CounterId>,
-    /// The loads that are measured, in turn.
-    loads: Vec<RecordedLoad>,
-    /// Loads that were measured so far.
-    measured: usize,
-    /// The last of them.
-    load: RecordedLoad,
+    /// The loads that are measured, and the stores that are recorded, each in turn, with their number so far.
+    loads: (Vec<RecordedAccess>, usize),
+    stores: (Vec<RecordedAccess>, usize),
+    /// The last of both, as it was recorded.
+    access: [u64; 3],
     stored: Stored,
 }
 
@@ -106,9 +122,9 @@ impl DebugStore {
             memory: None,
             place: (0, 0),
             armed: BTreeSet::new(),
-            loads: Vec::new(),
-            measured: 0,
-            load: RecordedLoad::default(),
+            loads: (Vec::new(), 0),
+            stores: (Vec::new(), 0),
+            access: [0; 3],
             stored: Stored::default(),
         }
     }
@@ -165,23 +181,30 @@ impl DebugStore {
         self.place = (ip, time);
     }
 
-    pub(crate) fn set_loads(&mut self, loads: Vec<RecordedLoad>) {
-        (self.loads, self.measured) = (loads, 0);
+    pub(crate) fn set_accesses(&mut self, loads: Vec<RecordedAccess>, stores: Vec<RecordedAccess>) {
+        (self.loads, self.stores) = ((loads, 0), (stores, 0));
     }
 
-    /// Returns the load in the next record of a counter. One of a counter that measures no latency has that of an
-    /// earlier record.
-    fn next_load(&mut self, id: CounterId, threshold: u64) -> RecordedLoad {
-        if self.measures_latency(id) {
-            let is_measured = |load: &&RecordedLoad| load.latency >= threshold;
-            let turn = self.measured.checked_rem(self.loads.len()).unwrap_or_default();
-            let in_turn = self.loads.iter().cycle().skip(turn).take(self.loads.len());
-            if let Some((skipped, load)) = in_turn.enumerate().find(|(_, load)| is_measured(load)) {
-                self.load = *load;
-                self.measured = turn + skipped + 1;
+    /// Returns the access in the next record of a counter. One of a counter that records none has that of an earlier
+    /// record.
+    fn next_access(&mut self, id: CounterId, accessed: Option<Accessed>) -> [u64; 3] {
+        match accessed {
+            Some(Accessed::Load { threshold, is_blind, packs_latencies }) if self.measures_latency(id) => {
+                if let Some(load) = next(&mut self.loads, |load| load.latency >= threshold) {
+                    let source = if is_blind { SOURCE_L1 } else { load.source };
+                    self.access = RecordedAccess { source, ..load }.words(packs_latencies);
+                }
             }
+            Some(Accessed::Store { needs_bit, has_latency }) if !needs_bit || self.registers.records_stores() => {
+                if let Some(store) = next(&mut self.stores, |_| true) {
+                    let [address, source, latency] = store.words(true);
+                    let [_, _, earlier] = self.access;
+                    self.access = [address, source, if has_latency { latency } else { earlier }];
+                }
+            }
+            _ => {}
         }
-        self.load
+        self.access
     }
 
     /// Returns the instruction pointer of the records that follow.
@@ -253,12 +276,17 @@ impl DebugStore {
     }
 
     /// Returns the layout of the records of a counter, or `None` if its overflows write none. `adaptive`: the control
-    /// register of the counter selects the groups of `PEBS_DATA_CFG`. `threshold` is that of load latency, if it
-    /// measures that.
-    pub(crate) fn precise(&self, id: CounterId, selected: Selected, adaptive: bool, threshold: u64) -> Option<Precise> {
+    /// register of the counter selects the groups of `PEBS_DATA_CFG`. `accessed` is what its event says of accesses.
+    pub(crate) fn precise(
+        &self,
+        id: CounterId,
+        selected: Selected,
+        adaptive: bool,
+        accessed: Option<Accessed>,
+    ) -> Option<Precise> {
         let format = self.registers.records(id, selected)?;
         let delay = u64::from(!self.registers.is_distributed(id, selected));
-        Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 }, delay, threshold })
+        Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 }, delay, accessed })
     }
 
     /// Returns whether a counter measures the latency of loads.
@@ -271,12 +299,12 @@ impl DebugStore {
         self.registers.any_records()
     }
 
-    fn record(&self, precise: Precise, load: RecordedLoad) -> Vec<u64> {
+    fn record(&self, precise: Precise, access: [u64; 3]) -> Vec<u64> {
         let (Precise { id, format, groups, .. }, (ip, time)) = (precise, self.place);
         if let Some(architectural) = self.registers.architectural() {
-            return architectural.record(id, ip, time);
+            return architectural.record(id, ip, time, access);
         }
-        Event { format, counter: id, ip, time, groups, load }.record()
+        Event { format, counter: id, ip, time, groups, access }.record()
     }
 
     fn reset_value(&self, precise: Precise) -> Result<u64, Unmapped> {
@@ -356,8 +384,8 @@ impl DebugStore {
     /// continues with its value.
     fn record_and_reload(&mut self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
         let reset = self.reset_value(precise)?;
-        let load = self.next_load(precise.id, precise.threshold);
-        let record = self.record(precise, load);
+        let access = self.next_access(precise.id, precise.accessed);
+        let record = self.record(precise, access);
         let kept = self.registers.architectural_mut().and_then(|pebs| pebs.keep(precise.id, &record));
         let outcome = kept.map_or_else(|| self.append(&record), Ok)?;
         if outcome != Outcome::Refused {
@@ -371,7 +399,7 @@ impl DebugStore {
     /// area is unmapped.
     pub(crate) fn until_interrupt(&self, counter: &Counter, precise: Precise, sharing: u64) -> Option<u64> {
         let buffer = self.buffer().ok()?;
-        let size = self.record(precise, self.load).iter().map(|_| WORD).sum();
+        let size = self.record(precise, self.access).iter().map(|_| WORD).sum();
         // At least one of the counters writes its share of the missing bytes.
         let missing = buffer.threshold.saturating_sub(buffer.index).div_ceil(sharing);
         let records = missing.div_ceil(size).max(1);

@@ -32,15 +32,27 @@ const LAST_BRANCH: [u64; 3] = [0x1111_0000, 0x1111_1000, 0x5];
 /// DI, R8 to R15).
 const FIXED_ORDER: [u64; 16] = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// A load that is measured.
+/// An access of memory that is recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RecordedLoad {
+pub struct RecordedAccess {
     /// Linear address of the data.
     pub address: u64,
     /// Data source encoding.
     pub source: u64,
-    /// Core clock cycles from the dispatch of the load until it had its data.
+    /// Core clock cycles from the dispatch of the access until it had its data.
     pub latency: u64,
+    /// Core clock cycles from the dispatch of the instruction until it retired. Only some processors record these.
+    pub instruction_latency: u64,
+}
+
+impl RecordedAccess {
+    /// Returns address, source and latency as in a record. From Alder Lake on both latencies are in one word, with 16
+    /// bits each (Linux, arch/x86/events/intel/ds.c, `struct pebs_meminfo`).
+    pub(super) fn words(self, packs_latencies: bool) -> [u64; 3] {
+        let Self { address, source, latency, instruction_latency } = self;
+        let packed = instruction_latency & ones(16) | (latency & ones(16)) << 32;
+        [address, source, if packs_latencies { packed } else { latency }]
+    }
 }
 
 /// The contents of a record.
@@ -56,8 +68,8 @@ pub(super) struct Event {
     pub(super) time: u64,
     /// `PEBS_DATA_CFG` if the counter writes adaptive records, otherwise 0.
     pub(super) groups: u64,
-    /// The load of a counter that measures latency.
-    pub(super) load: RecordedLoad,
+    /// Address, source and latency of the access.
+    pub(super) access: [u64; 3],
 }
 
 impl Event {
@@ -70,8 +82,8 @@ impl Event {
         let mut words = vec![FLAGS, self.ip.wrapping_add(INSTRUCTION_LENGTH)];
         words.extend(FIXED_ORDER.map(general_register));
         if self.format >= 1 {
-            let RecordedLoad { address, source, latency } = self.load;
-            words.extend([self.counter.bit(), address, source, latency]);
+            words.push(self.counter.bit());
+            words.extend(self.access);
         }
         if self.format >= 2 {
             words.extend([self.ip, 0]);
@@ -86,8 +98,8 @@ impl Event {
         let has = |group| bit(self.groups, group);
         let mut words = vec![0, self.ip, self.counter.bit(), self.time];
         if has(MEMORY) {
-            let RecordedLoad { address, source, latency } = self.load;
-            words.extend([address, source, latency, 0]);
+            words.extend(self.access);
+            words.push(0);
         }
         if has(GENERAL_REGISTERS) {
             words.extend([FLAGS, self.ip.wrapping_add(INSTRUCTION_LENGTH)]);

@@ -38,8 +38,10 @@ const CAN_FREEZE_WHILE_SMM: u32 = 12;
 
 /// `IA32_DS_AREA`.
 const DS_AREA: u32 = 0x600;
-/// `IA32_PEBS_ENABLE`. Its bit for precise stores has no effect in the model.
+/// `IA32_PEBS_ENABLE`.
 const PEBS_ENABLE: u32 = 0x3F1;
+/// `PS_EN`: precise stores.
+const PS_EN: u32 = 63;
 /// `LL_EN` of counter 0; those of other counters follow.
 const LL_EN: u32 = 32;
 /// `PEBS_DATA_CFG`.
@@ -357,6 +359,11 @@ impl Registers {
         let enable = 1 << (LL_EN + u32::from(number));
         let needed = self.pebs().map_or(0, |pebs| if pebs.has_latency_bits { enable } else { 0 });
         self.has_pebs(counter) && self.pebs_enable & needed == needed
+    }
+
+    /// Returns whether `IA32_PEBS_ENABLE` lets stores be recorded (SDM, "Precise Store Facility").
+    pub(super) fn records_stores(&self) -> bool {
+        bit(self.pebs_enable, PS_EN)
     }
 
     /// Returns whether the overflows of any counter write records.

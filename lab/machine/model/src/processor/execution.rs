@@ -75,11 +75,7 @@ impl Processor {
     pub(super) fn running(&self) -> Vec<Running> {
         let mut running = self.pmu.running();
         running.retain(|counter| self.countable.counts(counter.id, counter.selected));
-        let all: Vec<Selected> = running.iter().map(|counter| counter.selected).collect();
-        running.retain(|counter| {
-            let measures = self.debug_store.measures_latency(counter.id);
-            self.extra.counts(counter.selected, measures, &all)
-        });
+        running.retain(|counter| self.extra.counts(counter.selected, self.debug_store.measures_latency(counter.id)));
         running
     }
 
@@ -174,7 +170,8 @@ impl Processor {
     }
 
     pub(super) fn precise(&self, counter: &Running) -> Option<Precise> {
-        let threshold = self.extra.value_of(counter.selected);
-        self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id), threshold)
+        let others: Vec<Selected> = self.pmu.running().iter().map(|other| other.selected).collect();
+        let accessed = self.extra.accessed(counter.selected, &others);
+        self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id), accessed)
     }
 }
