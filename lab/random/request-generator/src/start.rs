@@ -152,6 +152,9 @@ fn event(random: &mut Random, machine: &Machine, kind: Kind, slow: bool, interva
     if matches!(kind, Kind::Count | Kind::Sample | Kind::Turns) && random.percent(15) {
         raw(random, &mut event);
     }
+    if kind == Kind::Precise && random.percent(30) {
+        access(random, &mut event);
+    }
     event
 }
 
@@ -166,6 +169,18 @@ fn source(random: &mut Random, machine: &Machine, kind: Kind) -> SourceLimits {
     let sources = if by_counter { &usable } else { &machine.sources };
     let none = SourceLimits { source: 2, minimum: 4_096, maximum: u32::MAX, precise: 0 };
     pick(random, sources).unwrap_or(none)
+}
+
+/// Makes a precise event one of the loads or stores that Intel's processors record with their accesses of memory. Each
+/// generation has one of each.
+fn access(random: &mut Random, event: &mut EventRequest) {
+    /// Event, unit mask, and the number of the extra register.
+    const ACCESSES: [(u64, u64, u64); 6] =
+        [(0x0B, 0x10, 2), (0xCD, 0x01, 2), (0xCD, 0x02, 0), (0xD0, 0x05, 2), (0xD0, 0x06, 0), (0xD0, 0x82, 0)];
+    if let Some((number, umask, selector)) = pick(random, &ACCESSES) {
+        event.event.source = IS_EVENT | number | umask << 12 | selector << 40;
+        event.event.extra = if selector == 0 { 0 } else { 3 + random.up_to(100) };
+    }
 }
 
 /// Makes an event one that is in no table, sometimes one with an extra register.
