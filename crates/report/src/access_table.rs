@@ -226,8 +226,8 @@ impl<'a> AccessTable<'a> {
         self.row(&Key::default(), &mut self.all.clone(), &[])
     }
 
-    /// Returns at most `limit` rows, and the number of all. The rows with the most cycles of latency are first, or those
-    /// with the most events if no access has a latency; grouped by it, they are in its order.
+    /// Returns at most `limit` rows, and the number of all. The rows with the most cycles of latency are first, or
+    /// those with the most events if no access has a latency; grouped by it, they are in its order.
     #[must_use]
     pub fn first(mut self, limit: Option<usize>) -> (Vec<AccessRow>, usize) {
         let mut sums: Vec<(Key, Sum)> = self.rows.drain().collect();

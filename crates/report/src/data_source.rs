@@ -363,7 +363,8 @@ const fn unknown(code: u32) -> Served {
     (Level::Unknown(code as u8), Snoop::NotReported)
 }
 
-/// The source of an access that IBS recorded: parts of `IBS_OP_DATA3` and `IBS_OP_DATA2`, as [`AccessEncoding::Ibs`] says.
+/// The source of an access that IBS recorded: parts of `IBS_OP_DATA3` and `IBS_OP_DATA2`, as [`AccessEncoding::Ibs`]
+/// says.
 struct Ibs {
     word: u32,
     encoding: AccessEncoding,

@@ -126,7 +126,7 @@ fn levels() -> File {
     recording_of(&steps.concat())
 }
 
-/// False sharing of two threads on one line, true sharing on a line of the kernel, a line of one thread, and neighbours.
+/// False sharing of two threads on a line, true sharing on a line of the kernel, a line of one thread, and neighbours.
 fn shared() -> File {
     let kernel = |process, thread, source| Step { process, ip: NT + 0x500, ..load(thread, POOL, source, 120) };
     let steps = [

@@ -8,8 +8,8 @@ use crate::core_type::CoreType;
 use crate::extra::ExtraRegister;
 
 impl Microarchitecture {
-    /// Returns the microarchitecture of the cores of a type, on a processor with this signature (CPUID.1:EAX). Without a
-    /// type it is no hybrid.
+    /// Returns the microarchitecture of the cores of a type, on a processor with this signature (CPUID.1:EAX). Without
+    /// a type it is no hybrid.
     ///
     /// # IRQL
     /// Any.
