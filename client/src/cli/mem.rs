@@ -67,6 +67,7 @@ EXAMPLES
   .\\client mem report
   .\\client mem report app.rec --sort \"symbol,source\" --limit 20
   .\\client mem report app.rec --sort latency
+  .\\client mem report app.rec --type
   .\\client mem report app.rec --sort line --module app --json
 ";
 
@@ -88,7 +89,7 @@ EXAMPLES
   .\\client mem record -a --duration 10s
   .\\client c2c
   .\\client c2c app.rec --double-cl --limit 3
-  .\\client c2c app.rec --process app --json
+  .\\client c2c app.rec --process app --type --json
 ";
 
 /// Maximum number of rows in text without `--limit`.
@@ -222,6 +223,9 @@ pub struct C2cReportArgs {
     /// Take the two lines of 128 bytes that processors fetch together for one
     #[arg(long)]
     pub double_cl: bool,
+    /// Name the data at each offset, by the types of PDBs
+    #[arg(long = "type")]
+    pub by_type: bool,
     /// At most N lines [default: 10 in text]
     #[arg(long, value_name = "N", value_parser = number::rows)]
     pub limit: Option<usize>,

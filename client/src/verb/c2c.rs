@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use report::{CacheLine, CacheLines, LineAccess, LineLoads, Sharing};
+use report::{AccessNames, CacheLine, CacheLines, LineAccess, LineLoads, Sharing};
 use serde::Serialize;
 
 use crate::cli::{C2cArgs, C2cReportArgs, C2cVerb};
@@ -141,6 +141,9 @@ struct LinePlace {
     thread: Id,
     module: String,
     symbol: String,
+    /// The variable and its member, with `--type` if a PDB names them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variable: Option<String>,
     #[serde(flatten)]
     accesses: AccessNumbers,
     /// Number of processors on which they were.
@@ -197,7 +200,7 @@ impl SharedLine {
 
 impl LinePlace {
     fn new(access: LineAccess, loaded: &LoadedRecording) -> Self {
-        let LineAccess { offset, process, thread, module, symbol, loads, processors, .. } = access;
+        let LineAccess { offset, process, thread, module, symbol, variable, loads, processors, .. } = access;
         let LineAccess { remote_cycles, local_cycles, other_cycles, .. } = access;
         Self {
             offset,
@@ -206,6 +209,7 @@ impl LinePlace {
             thread: thread.into(),
             module,
             symbol,
+            variable,
             accesses: loads.into(),
             processors,
             local_cycles,
@@ -225,7 +229,12 @@ pub fn run(args: &C2cArgs, context: &mut Context) -> Result<i32, Error> {
 
 fn show(args: &C2cReportArgs, context: &mut Context) -> Result<i32, Error> {
     let (loaded, accesses) = LoadedRecording::with_accesses(&args.recording)?;
-    let found = CacheLines::new(accesses.all(), args.size(), args.max_lines(), &loaded.symbol_index);
+    let mut names = AccessNames::default();
+    if args.by_type {
+        let finder = loaded.finder(&args.recording.selection)?;
+        names = AccessNames::new(&accesses, &loaded.contents, &loaded.symbol_index, &finder);
+    }
+    let found = CacheLines::new(accesses.all(), args.size(), args.max_lines(), &loaded.symbol_index, &names);
     let CacheLines { loads, without_line, modified_without_line, silent, lines, number } = found;
     let report = SharedLines {
         recording: Header::new(&loaded),
@@ -312,6 +321,7 @@ fn account(report: &SharedLines) -> Vec<(&'static str, String)> {
 fn line_text(line: &SharedLine, width: usize) -> String {
     let SharedLine { places, sources, process: owner, .. } = line;
     let has_process = places.iter().any(|place| Some(place.process) != *owner);
+    let has_variable = places.iter().any(|place| place.variable.is_some());
     let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |cycles| format!("{cycles:.0}"));
     let rows = places.iter().take(MAX_ACCESSES).map(|place| {
         let mut row = vec![
@@ -326,11 +336,13 @@ fn line_text(line: &SharedLine, width: usize) -> String {
         ];
         row.extend(has_process.then(|| place.process.with_name(&place.process_name)));
         row.push(place.symbol.clone());
+        row.extend(has_variable.then(|| place.variable.clone().unwrap_or_default()));
         row
     });
-    let names: &[&str] = if has_process { &["Process", "Function"] } else { &["Function"] };
-    let headings = [&ACCESS_NUMBERS, names].concat();
-    let table = color::table(&fitted(&headings, &ACCESS_NUMBERS, names, rows.collect(), width));
+    let columns = [(has_process, "Process"), (true, "Function"), (has_variable, "Data")];
+    let names: Vec<&str> = columns.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, name)| name).collect();
+    let headings = [&ACCESS_NUMBERS, &names[..]].concat();
+    let table = color::table(&fitted(&headings, &ACCESS_NUMBERS, &names, rows.collect(), width));
     let more = match places.len().saturating_sub(MAX_ACCESSES) {
         0 => String::new(),
         more => format!("\n{} left out; --json has all", counted(more as u64, "row")),
@@ -340,8 +352,8 @@ fn line_text(line: &SharedLine, width: usize) -> String {
 
 fn csv(lines: &[SharedLine], context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
-    let cycles = ["local_cycles", "remote_cycles", "other_cycles"];
-    out.write_record(FIELDS.iter().chain(&cycles)).map_err(io::Error::from)?;
+    let last = ["local_cycles", "remote_cycles", "other_cycles", "variable"];
+    out.write_record(FIELDS.iter().chain(&last)).map_err(io::Error::from)?;
     for line in lines {
         for place in &line.places {
             let fields = [
@@ -365,7 +377,8 @@ fn csv(lines: &[SharedLine], context: &mut Context) -> Result<(), Error> {
                 place.processors.to_string(),
             ];
             let cycles = [place.local_cycles, place.remote_cycles, place.other_cycles].map(real_field);
-            out.write_record(fields.into_iter().chain(cycles)).map_err(io::Error::from)?;
+            let variable = place.variable.clone().unwrap_or_default();
+            out.write_record(fields.into_iter().chain(cycles).chain([variable])).map_err(io::Error::from)?;
         }
     }
     Ok(out.flush()?)

@@ -102,6 +102,12 @@ impl AccessNames {
         self.names.get(&NameKey::of(access)).copied().unwrap_or_default()
     }
 
+    /// Returns the variable of an access, if its data has a name.
+    pub(crate) fn variable(&self, access: &Access) -> Option<TextId> {
+        let AccessName { named_by, variable, .. } = self.name(access);
+        matches!(named_by, NamedBy::Address | NamedBy::Instruction).then_some(variable)
+    }
+
     pub(crate) fn text(&self, TextId(index): TextId) -> &str {
         self.texts.get(index as usize).map_or(UNKNOWN, String::as_str)
     }

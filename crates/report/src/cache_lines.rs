@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use protocol::UNKNOWN;
 use rustc_hash::FxHashMap;
 
+use crate::access_names::{AccessNames, TextId};
 use crate::accesses::{Access, DataAddress};
 use crate::data_source::{MemoryLevel, ModifiedCopy, reports_modified};
 use crate::process_keys::ProcessKey;
@@ -126,6 +127,8 @@ pub struct LineAccess {
     pub module: String,
     /// Function of the instruction.
     pub symbol: String,
+    /// The variable and its member, if it has a name: that of the first access.
+    pub variable: Option<String>,
     /// The accesses.
     pub loads: LineLoads,
     /// Number of processors on which they were.
@@ -187,6 +190,7 @@ struct PlaceSum {
     remote: Mean,
     local: Mean,
     other: Mean,
+    variable: Option<TextId>,
 }
 
 impl PlaceSum {
@@ -210,9 +214,16 @@ fn modified_copy(access: &Access) -> Option<ModifiedCopy> {
 }
 
 impl CacheLines {
-    /// Finds the lines of `accesses` with loads that hit a modified copy, at most `limit` of them.
+    /// Finds the lines of `accesses` with loads that hit a modified copy, at most `limit` of them. Their data have the
+    /// names of `names`.
     #[must_use]
-    pub fn new(accesses: &[Access], size: LineSize, limit: Option<usize>, symbol_index: &SymbolIndex) -> Self {
+    pub fn new(
+        accesses: &[Access],
+        size: LineSize,
+        limit: Option<usize>,
+        symbol_index: &SymbolIndex,
+        names: &AccessNames,
+    ) -> Self {
         let mut found = Self::default();
         let mut modified: FxHashMap<DataAddress, u64> = FxHashMap::default();
         for access in accesses {
@@ -240,7 +251,7 @@ impl CacheLines {
         let all = found.loads.modified();
         let line = |(address, _): &(DataAddress, u64)| {
             let accesses = shown.get(address).map(Vec::as_slice).unwrap_or_default();
-            CacheLine::new(*address, accesses, size, all, symbol_index)
+            CacheLine::new(*address, accesses, size, all, (symbol_index, names))
         };
         found.lines = order.iter().map(line).collect();
         found
@@ -253,7 +264,7 @@ impl CacheLine {
         accesses: &[&Access],
         size: LineSize,
         all_modified: u64,
-        symbol_index: &SymbolIndex,
+        (symbol_index, names): (&SymbolIndex, &AccessNames),
     ) -> Self {
         let mut loads = LineLoads::default();
         let mut levels: BTreeMap<MemoryLevel, u64> = BTreeMap::new();
@@ -266,7 +277,9 @@ impl CacheLine {
             }
             let offset = access.address.number().unwrap_or_default() & (size.bytes() - 1);
             let (owner, name) = symbol_index.owner_and_name(&access.location());
-            places.entry((offset, access.process, access.thread, owner, name)).or_default().add(access);
+            let place = places.entry((offset, access.process, access.thread, owner, name)).or_default();
+            place.add(access);
+            place.variable = place.variable.or_else(|| names.variable(access));
             if access.thread != UNKNOWN {
                 threads.entry(offset).or_default().insert((access.process, access.thread));
             }
@@ -277,6 +290,7 @@ impl CacheLine {
             thread,
             module: symbol_index.owner_text(owner).to_owned(),
             symbol: symbol_index.name_text(name).into_owned(),
+            variable: sum.variable.map(|variable| names.text(variable).to_owned()),
             loads: sum.loads,
             processors: sum.processors.len(),
             remote_cycles: sum.remote.value(),

@@ -59,8 +59,8 @@ fn compare(workspace: &Workspace, pdb: &PathBuf, members: &BTreeMap<u64, Vec<Str
     Ok(())
 }
 
-/// Returns whether a path, of which `|` separates the members of a union, has the member. What is behind the index of an
-/// array is not compared.
+/// Returns whether a path, of which `|` separates the members of a union, has the member. What is behind the index of
+/// an array is not compared.
 fn has_name(path: &str, wanted: &str) -> bool {
     path.split('|').any(|one| {
         let one = one.split(['[', '+']).next().unwrap_or(one);

@@ -220,7 +220,7 @@ fn programs_read_the_lines_as_json_and_csv() {
     assert_eq!(lines[0].split(',').count(), lines[1].split(',').count());
     let place = "0x0000000140040000,app.exe+0x40000,8,false,0.705882";
     assert!(lines[1].starts_with(place), "{csv}");
-    assert!(lines[1].ends_with(",app.exe,app.exe+0x1900,0,30,40,0,0,1,100.000000,,5.000000"), "{csv}");
+    assert!(lines[1].ends_with(",app.exe,app.exe+0x1900,0,30,40,0,0,1,100.000000,,5.000000,"), "{csv}");
     let double = file.run("c2c FILE --double-cl --json").json();
     let heap = double["lines"].as_array().unwrap().iter().find(|line| line["name"] == "0x50000000").unwrap();
     assert_eq!((&heap["sharing"], &heap["loads"]), (&json!("one thread"), &json!(17)));

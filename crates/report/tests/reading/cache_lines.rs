@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use protocol::{AccessEncoding, AccessOperation, UNKNOWN};
-use report::{CacheLines, DataAddress, Filter, LineLoads, LineSize, MemoryLevel, Sharing};
+use report::{AccessNames, CacheLines, DataAddress, Filter, LineLoads, LineSize, MemoryLevel, Sharing};
 
 use super::access_table::{Random, Step, accesses, recording};
 use super::support::{NT, NTDLL};
@@ -17,7 +17,7 @@ const HEAP: u64 = 0x5000_0000;
 
 fn lines(steps: &[Step], size: LineSize) -> CacheLines {
     let (_, symbol_index, accesses) = accesses(&recording(steps), &Filter::default());
-    CacheLines::new(accesses.all(), size, None, &symbol_index)
+    CacheLines::new(accesses.all(), size, None, &symbol_index, &AccessNames::default())
 }
 
 /// Returns an access of a thread of process 8, which stays on one processor.

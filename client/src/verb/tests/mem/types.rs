@@ -83,3 +83,21 @@ fn without_a_pdb_accesses_have_their_operands() {
         assert!(text.lines().any(|line| line.ends_with(&format!("[unknown]  {operand}"))), "{text}");
     }
 }
+
+#[test]
+fn what_threads_share_has_the_names_of_its_members() {
+    let at = |ip, step: Step| Step { ip, ..step };
+    let steps = [
+        times(9, at(VALUE, load(9, HEAP + 8, 0x07, 100))),
+        times(4, at(PAYLOAD - 4, load(10, HEAP + 0x18, 0x07, 90))),
+        times(1, at(HEAP, load(10, HEAP + 0x20, 0x01, 5))),
+    ];
+    let file = recording_with(&steps.concat(), true);
+    let json = file.run("c2c FILE --type --json").json();
+    let places = json["lines"][0]["places"].as_array().unwrap();
+    let names = places.iter().map(|place| (place["offset"].as_u64().unwrap(), place["variable"].as_str()));
+    assert_eq!(names.collect::<Vec<_>>(), [(8, Some("node->value")), (0x18, Some("node->payload")), (0x20, None)]);
+    let text = file.run("c2c FILE --type").out;
+    assert!(text.lines().any(|line| line.contains("  value(Node*)  ") && line.ends_with("  node->value")), "{text}");
+    assert!(!file.run("c2c FILE").out.contains("node->"), "without the option nothing is named");
+}
