@@ -1,6 +1,6 @@
 //! PEBS records (SDM Vol. 3B, "Processor Event Based Sampling (PEBS)", and "Adaptive PEBS" since Ice Lake): the state
-//! that the processor itself writes after a counter overflowed. The driver reads the address, the counters and the access
-//! of memory of a record in place and ignores the rest.
+//! that the processor itself writes after a counter overflowed. The driver reads the address, the counters and the
+//! access of memory of a record in place and ignores the rest.
 //!
 //! | format | processors | bytes | contents of a record |
 //! |---|---|---|---|
@@ -243,8 +243,8 @@ const fn bytes_of<T>() -> u16 {
     (size_of::<T>() as u64 & 0xFFFF) as u16
 }
 
-/// Finds the fields of a record of architectural PEBS. Groups can be in any of its fragments, and the one with the basic
-/// group begins the record, unless null records precede it.
+/// Finds the fields of a record of architectural PEBS. Groups can be in any of its fragments, and the one with the
+/// basic group begins the record, unless null records precede it.
 fn fragments(left: usize, at: &impl Fn(usize) -> u64) -> (Found, usize) {
     const HEADER: usize = offset_of!(ArchitecturalRecord, basic);
     let (mut found, mut begin) = (Found::Nothing, 0);

@@ -95,8 +95,8 @@ const PROCESSORS: [(&str, &[Case]); 11] = [
     ("panther-lake-355", &[(1, SMALL[1], [AccessEncoding::Crestmont; 2], Latencies::OfAll)]),
 ];
 
-/// Address, source, latency, and latency of the instruction: of user mode, of the kernel, of zero, not canonical and of a
-/// reserved source; the last is below the threshold.
+/// Address, source, latency, and latency of the instruction: of user mode, of the kernel, of zero, not canonical and of
+/// a reserved source; the last is below the threshold.
 const LOADS: [[u64; 4]; 5] = [
     [0x7FF6_1234_5678, 0x5, 31, 32],
     [0xFFFF_F800_0000_1008, 0x3C, 0x1_0020, 0x1_0007],

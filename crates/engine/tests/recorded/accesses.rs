@@ -112,7 +112,7 @@ impl Recorded {
         self.store.map(|store| request(store, 0, 0))
     }
 
-    /// Returns the requests of loads and of what they need, and of stores, in sessions whose events fit on the counters.
+    /// Returns the requests of loads, with what they need, and of stores, in sessions whose events fit on the counters.
     fn sessions(&self) -> Vec<Vec<EventRequest>> {
         let auxiliary = EventRequest {
             event: Event::of(AUXILIARY.source().0),
@@ -167,8 +167,8 @@ fn as_recorded(accesses: &[RecordedAccess], of: &Recorded, operation: AccessOper
     accesses.iter().map(seen).collect()
 }
 
-/// Splits records into precise samples, each with the access behind it if there is one. Accesses behind no sample are an
-/// error.
+/// Splits records into precise samples, each with the access behind it if there is one. An access behind no sample is
+/// an error.
 fn samples(records: &[Record]) -> Vec<(PreciseSample, Option<AccessRecord>)> {
     let mut samples: Vec<(PreciseSample, Option<AccessRecord>)> = Vec::new();
     for record in records {
