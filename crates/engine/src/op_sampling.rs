@@ -87,8 +87,8 @@ impl OpRecording {
         self.each.get(index).map(|(_, slot)| slot)
     }
 
-    /// Checks that each processor has the unit, that no interrupt of it is delivered, and unless `force` that no other program uses them, and
-    /// tries what the session will write.
+    /// Checks that each processor has the unit, that no interrupt of it is delivered, and unless `force` that no other
+    /// program uses them, and tries what the session will write.
     #[inline(never)] // its stack is not in use in the rest of a start
     pub fn acquire<M: Platform>(&self, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
         let processors = try_collect(self.each.iter().map(|(processor, _)| *processor), self.each.len())?;

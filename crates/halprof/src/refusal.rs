@@ -102,7 +102,7 @@ impl Refusal {
                 last_branches::sentence(cause, header)
             }
             ErrorCode::NoOpSampling | ErrorCode::OpSamplingInUse | ErrorCode::OpSamplingTaken => {
-                op_sampling::sentence(cause, header)
+                op_sampling::sentence(cause, source, header)
             }
             _ => debug_store::sentence(cause, source, header),
         }

@@ -57,7 +57,9 @@ fn with_options(refusal: &Refusal) -> Option<String> {
             _ => "the same without -b, or -g for call stacks",
         }
         .to_owned(),
-        ErrorCode::LastBranchesInUse => format!("{};\n  or --force, if firmware left them on", refusal.remedy()?),
+        ErrorCode::LastBranchesInUse | ErrorCode::OpSamplingInUse => {
+            format!("{};\n  or --force, if firmware left it on", refusal.remedy()?)
+        }
         ErrorCode::Shadowed => format!(
             "{WITHOUT_P}; or a processor\n  \
              that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"

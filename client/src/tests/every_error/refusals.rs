@@ -54,7 +54,7 @@ fn holder(session: u64, source: u64, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 95] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 105] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -602,13 +602,73 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 95] {
             53,
             [0x1d9, 1],
             Exit::CountersTaken,
-            "error: the last branch records of CPU 1 are in use by another program\n  because: register 0x1d9 is 0x1\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, if firmware left them on",
+            "error: the last branch records of CPU 1 are in use by another program\n  because: register 0x1d9 is 0x1\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, if firmware left it on",
         ),
         (
             54,
             [0x3, 0],
             Exit::CountersTaken,
             "error: session 3 has the last branch records; only one session at a time can have them\n  try: .\\client status   (shows the sessions)",
+        ),
+        (
+            55,
+            [0x0, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: it has no Instruction-Based Sampling (IBS) of ops, or the firmware hides it\n  try: the firmware's setting of IBS, or the event without :p",
+        ),
+        (
+            55,
+            [0x1, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: a hypervisor runs the system, also where Windows has security based on\n  virtualization, and none is known to let a guest use IBS\n  try: the event without :p",
+        ),
+        (
+            55,
+            [0x2, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: the firmware has chosen no entry of the local vector table for the\n  interrupt of IBS\n  try: the event without :p",
+        ),
+        (
+            55,
+            [0x3, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: another program gets the interrupts of IBS: its entry of the local vector\n  table is not masked\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            55,
+            [0x4, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: its IBS sampled nothing of a loop that halprof executed\n  try: the event without :p",
+        ),
+        (
+            55,
+            [0x5, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: its IBS counts cycles alone, and no ops\n  try: cycles:p, or the event without :p",
+        ),
+        (
+            55,
+            [0x6, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: AMD's IBS samples at cycles and at ops, and the event is neither\n  try: cycles:p or instructions:p, or the event without :p",
+        ),
+        (
+            56,
+            [0xc001_1033, 0x2_1234],
+            Exit::CountersTaken,
+            "error: the Instruction-Based Sampling of CPU 1 is in use by another program\n  because: register 0xc0011033 is 0x21234\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, if firmware left it on",
+        ),
+        (
+            57,
+            [0x0, 0],
+            Exit::CountersTaken,
+            "error: two events of the session are precise; AMD's processors sample one at a time\n  try: one of them with :p, or one after the other",
+        ),
+        (
+            57,
+            [0x7, 0],
+            Exit::CountersTaken,
+            "error: session 7 has a precise event; AMD's processors sample one at a time\n  try: .\\client status   (shows the sessions)",
         ),
     ]
 }

@@ -6,7 +6,7 @@ use protocol::{ErrorCode, ReplyHeader};
 use crate::text::unavailable::OTHER_PROFILERS;
 
 /// Returns what happened and why; empty for other causes.
-pub fn sentence(cause: ErrorCode, header: &ReplyHeader) -> String {
+pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [first, second], .. } = *header;
     match cause {
         ErrorCode::NoOpSampling => {
@@ -28,7 +28,7 @@ pub fn sentence(cause: ErrorCode, header: &ReplyHeader) -> String {
                 Some(MissingFeature::NoOps) => "its IBS counts cycles alone, and no ops",
                 Some(MissingFeature::OtherEvent) => "AMD's IBS samples at cycles and at ops, and the event is neither",
             };
-            format!("CPU {processor} does not sample this event precisely\n  because: {why}")
+            format!("CPU {processor} does not sample {source} precisely\n  because: {why}")
         }
         ErrorCode::OpSamplingInUse => format!(
             "the Instruction-Based Sampling of CPU {processor} is in use by another program\n  \

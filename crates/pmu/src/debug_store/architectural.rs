@@ -107,7 +107,8 @@ pub fn empty(cpu: &impl Cpu, buffer: RecordBuffer) {
 }
 
 /// Records the overflows of a counter, which is loaded with the lower half of `reload` after each record, and with the
-/// access of memory if it `has_access`; or records them no longer. The counters are frozen, or this one stands still. One write.
+/// access of memory if it `has_access`; or records them no longer. The counters are frozen, or this one stands still.
+/// One write.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.

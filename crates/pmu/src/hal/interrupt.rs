@@ -88,9 +88,9 @@ impl<E> Hal<E> {
         result
     }
 
-    /// Accounts one record of a precise counter of `processor`, the current one. The processor wrote it at the overflow or
-    /// [after it](crate::Interface::events_to_record), and loaded the counter with `initial`. Returns the interval that
-    /// `initial` stands for. The counters are [frozen](Self::with_frozen), or do not run.
+    /// Accounts one record of a precise counter of `processor`, the current one. The processor wrote it at the overflow
+    /// or [after it](crate::Interface::events_to_record), and loaded the counter with `initial`. Returns the interval
+    /// that `initial` stands for. The counters are [frozen](Self::with_frozen), or do not run.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

@@ -341,8 +341,8 @@ pub enum Command {
         branches: Vec<TakenBranch>,
     },
     /// Sets the loads and the stores that counters of a processor record, each in turn: address, data source encoding,
-    /// latency, and latency of the instruction. An AMD processor executes the loads instead, for the sampling of ops; the
-    /// source is an index of `model::DataSource::ALL` then.
+    /// latency, and latency of the instruction. An AMD processor executes the loads instead, for the sampling of ops;
+    /// the source is an index of `model::DataSource::ALL` then.
     SetAccesses {
         /// Which processor.
         processor: u32,
