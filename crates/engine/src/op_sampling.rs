@@ -59,7 +59,7 @@ impl OpRecording {
         };
         let lacking = |feature| no_op_sampling(feature).source(source);
         let counted = select.and_then(Counted::of).ok_or_else(|| lacking(MissingFeature::OtherEvent))?;
-        let unit = context.platform.on_boot_processor(|cpu| ibs::examine(cpu)).map_err(lacking)?;
+        let unit = context.platform.on_boot_processor(ibs::examine).map_err(lacking)?;
         if !unit.counts(counted) {
             return Err(lacking(MissingFeature::NoOps));
         }

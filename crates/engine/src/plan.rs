@@ -33,6 +33,7 @@ use crate::rounds::{Counted, Placed, Placer, Unplaced};
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
+use recorded::add_ops;
 use request::{check, check_core_type, how_to_serve, within};
 use sample_ring::Slot;
 use served::Served;
@@ -291,14 +292,7 @@ impl<M: Platform> Planner<'_, M> {
         if let Some(recording) = &mut session.last_branches {
             recording.add(processor, &session.events, core_type)?;
         }
-        if let Some(recording) = &mut session.op_recording {
-            let row = session.places.get(session.places.len().saturating_sub(width)..).unwrap_or_default();
-            if let (Some(event), Some(Place::Counter(counter))) =
-                (session.events.get(recording.event()), row.get(recording.event()))
-            {
-                recording.add(processor, event, *counter)?;
-            }
-        }
+        add_ops(session, processor)?;
         self.add_ring(session, processor)
     }
 

@@ -12,6 +12,7 @@ use crate::op_sampling::OpRecording;
 use crate::platform::Platform;
 use crate::reply::Refusal;
 use crate::sampler::Subscriber;
+use crate::session::{Place, Session};
 use crate::try_vec::NO_MEMORY;
 
 impl<M: Platform> Planner<'_, M> {
@@ -63,5 +64,15 @@ impl<M: Platform> Planner<'_, M> {
     ) -> Result<Option<OpRecording>, Refusal> {
         let other = self.others.iter().find(|other| other.samples_ops()).map(|other| other.number);
         OpRecording::plan(events, processors, subscriber, other, self.context)
+    }
+}
+
+/// Adds the processor that was added last to a session that samples ops.
+pub(super) fn add_ops(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
+    let Some(recording) = &mut session.op_recording else { return Ok(()) };
+    let row = session.places.get(session.places.len().saturating_sub(session.events.len())..).unwrap_or_default();
+    match (session.events.get(recording.event()), row.get(recording.event())) {
+        (Some(event), Some(Place::Counter(counter))) => recording.add(processor, event, *counter),
+        _ => Ok(()),
     }
 }
