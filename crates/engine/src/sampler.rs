@@ -265,7 +265,11 @@ impl Sampler {
             if SPECIAL && !subscribers.is_empty() {
                 per_cpu.with_events(|events| events.add_sample(counter, per_cpu.event(counter), &sample));
             }
-            per_cpu.deliver(subscribers, counter, &SampleRecord::from(sample));
+            if SPECIAL {
+                per_cpu.deliver_rare(subscribers, counter, &SampleRecord::from(sample));
+            } else {
+                per_cpu.deliver(subscribers, counter, &SampleRecord::from(sample));
+            }
             if SPECIAL && per_cpu.has_branch_stack() {
                 Self::deliver_branches(per_cpu, subscribers, &sample);
             }

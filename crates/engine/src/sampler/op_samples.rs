@@ -114,7 +114,7 @@ fn push_op(
     let own = Subscribers::default().with(subscriber);
     match records {
         Some((precise, access)) => {
-            per_cpu.deliver(own, counter, &precise.into());
+            per_cpu.deliver_rare(own, counter, &precise.into());
             if access.is_some_and(|access| per_cpu.push_to(own, &access.into())) {
                 per_cpu.note_watermark_hit();
             }

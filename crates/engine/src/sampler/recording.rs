@@ -319,7 +319,7 @@ impl DrainContext<'_> {
             mode: mode_of(read.ip),
             number: record.number,
         };
-        self.per_cpu.deliver(subscribers, counter, &sample.into());
+        self.per_cpu.deliver_rare(subscribers, counter, &sample.into());
         if let (Some(access), Some(operation), Some(microarchitecture)) =
             (read.access, record.accesses.operation(counter), record.numbering.accesses)
         {
