@@ -37,7 +37,7 @@ impl EventFilter {
 pub struct PlannedEvent {
     /// The event, with the core type that was chosen for it if the request named none.
     pub requested: Event,
-    /// [`modes`](protocol::modes).
+    /// [`modes`].
     pub modes: u32,
     /// [`event_flags`](protocol::event_flags).
     pub flags: u32,

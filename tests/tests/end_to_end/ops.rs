@@ -24,8 +24,7 @@ fn the_export_has_the_op_of_each_overflow_with_its_load() {
         probe.service("load", "halprof").unwrap().unwrap();
         lab.wire.set_accesses(0, &LOADS.map(|[address, source, latency]| [address, source, latency, 0]), &[]).unwrap();
         lab.run_in_real_time().unwrap();
-        let arguments =
-            ["record", "-a", "-C", "0", "-e", "ibs_op/loads/@2000k", "-o", "C:\\ops.rec", "--duration", "0.5s"];
+        let arguments = ["mem", "record", "-t", "load", "-a", "-C", "0", "-o", "C:\\ops.rec", "--duration", "0.5s"];
         lab.client(&arguments).unwrap().success().unwrap();
         lab.run_by_script().unwrap();
         let export = ["export", "--format", "csv", "-o", "C:\\ops.csv", "C:\\ops.rec"];
@@ -51,6 +50,10 @@ fn the_export_has_the_op_of_each_overflow_with_its_load() {
         assert_eq!(found.keys().cloned().collect::<Vec<_>>(), wanted, "{identity}");
         assert!(found[&wanted[1]].iter().all(|source| *source == l3), "{identity}: {found:?}");
         assert!(found[&wanted[2]].iter().all(|source| *source == far), "{identity}: {found:?}");
+        let report = lab.client(&["mem", "report", "--csv", "C:\\ops.rec"]).unwrap().success().unwrap().out;
+        for source in ["L1", "L3", "remote DRAM"] {
+            assert!(report.lines().any(|line| line.contains(source)), "{identity}: {report}");
+        }
     }
     drop(probe);
     lab.finish().unwrap();
