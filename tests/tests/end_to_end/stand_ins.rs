@@ -234,7 +234,7 @@ fn each_processor_accesses_its_own_memory_mapped_apic() {
     assert_eq!(bench.new_violations().len(), 3, "cached, too long, elsewhere");
     bench.lab.wire.sleep().unwrap();
     bench.entries();
-    assert_eq!(bench.new_violations(), ["an access to the LVT performance entry while the machine sleeps"; 2]);
+    assert_eq!(bench.new_violations(), ["an access to the local vector table while the machine sleeps"; 2]);
     bench.lab.wire.wake(0).unwrap();
 
     bench.ask(APIC, &[UNMAP], 0);
