@@ -46,6 +46,10 @@ pub const fn x2apic_entry(index: u8) -> Msr {
 /// The least period (Linux, `ibs_op_pmu`).
 const LEAST_PERIOD: u32 = 0x90;
 
+/// Readings of the control register in which the unit samples an op of its [least period](LEAST_PERIOD): they take
+/// dozens of cycles each. No loop runs for it, which the counters of other sessions would count.
+const TRIAL: u32 = 64;
+
 /// The low bits of the counter that the processor sets at random.
 const RANDOM: u32 = 0x7F;
 
@@ -129,7 +133,7 @@ pub fn examine(cpu: &impl Cpuid) -> Result<OpSampling, MissingFeature> {
 }
 
 /// Accesses the registers for the first time. [`Phase::Write`](crate::first_access::Phase::Write) lets the unit sample
-/// the [known loop](crate::known_loop); it is known by then that its interrupt is masked.
+/// the accesses themselves; it is known by then that its interrupt is masked.
 ///
 /// # Errors
 /// The fault of a register, or [`Access::ReadBack`] of the control register if nothing was sampled.
@@ -151,8 +155,13 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
         }
         first.write(IBS_OP_CTL, 0)?;
         first.write(IBS_OP_CTL, unit.settings(Counted::Cycles, LEAST_PERIOD).with_en(true).into_bits())?;
-        first.run_loop();
-        let sampled = IbsOpCtl::from_bits(first.read(IBS_OP_CTL)?);
+        let mut sampled = IbsOpCtl::from_bits(first.read(IBS_OP_CTL)?);
+        for _ in 0..TRIAL {
+            if sampled.val() {
+                break;
+            }
+            sampled = IbsOpCtl::from_bits(first.read(IBS_OP_CTL)?);
+        }
         first.write(IBS_OP_CTL, 0)?;
         if first.writes() && !sampled.val() {
             return Err(first.fail(Fault::of_value(Access::ReadBack, IBS_OP_CTL, sampled.into_bits())));

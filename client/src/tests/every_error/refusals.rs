@@ -638,7 +638,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 105] {
             55,
             [0x4, 0],
             Exit::UnsupportedSource,
-            "error: CPU 1 does not sample BranchInstructions precisely\n  because: its IBS sampled nothing of a loop that halprof executed\n  try: the event without :p",
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: its IBS sampled nothing of the code that halprof executed\n  try: the event without :p",
         ),
         (
             55,

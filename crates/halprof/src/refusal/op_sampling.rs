@@ -24,7 +24,7 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
                 Some(MissingFeature::Interrupts) => {
                     "another program gets the interrupts of IBS: its entry of the local vector\n  table is not masked"
                 }
-                Some(MissingFeature::NotDelivered) => "its IBS sampled nothing of a loop that halprof executed",
+                Some(MissingFeature::NotDelivered) => "its IBS sampled nothing of the code that halprof executed",
                 Some(MissingFeature::NoOps) => "its IBS counts cycles alone, and no ops",
                 Some(MissingFeature::OtherEvent) => "AMD's IBS samples at cycles and at ops, and the event is neither",
             };

@@ -66,7 +66,10 @@ pub fn execute(
             context.EFlags |= ZERO_FLAG;
         }
         RDMSR => {
-            let value = access((Instruction::Rdmsr, ecx), None, site, |state| state.processor.rdmsr(ecx))?;
+            let value = access((Instruction::Rdmsr, ecx), None, site, |state| {
+                state.processor.retire_access();
+                state.processor.rdmsr(ecx)
+            })?;
             (context.Rax, context.Rdx) = (value & 0xFFFF_FFFF, value >> 32);
         }
         WRMSR => {

@@ -24,6 +24,12 @@ impl Processor {
         self.ibs.set_entry(entry);
     }
 
+    /// Lets ops retire for as long as an access to a register takes.
+    pub fn retire_access(&mut self) {
+        const CYCLES: u64 = 50;
+        self.run_ops(&|_, _| CYCLES);
+    }
+
     /// Lets ops retire for as long as the code takes that is executed.
     pub(super) fn run_ops(&mut self, events: &dyn Fn(Selected, u64) -> u64) {
         const CYCLES: u16 = 0x076;
