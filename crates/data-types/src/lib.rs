@@ -14,7 +14,7 @@
 //! | `operand`, `pointers` | from an instruction to the variable that its operand is in |
 //!
 //! A PDB is a file of others. The code here reads its records with bounds for circles and lengths, and returns nothing
-//! where they contradict. What finds the streams is a library, which the caller can guard.
+//! where records contradict each other. A library finds the streams of a PDB; the caller can guard the calls.
 
 #![forbid(unsafe_code)]
 
