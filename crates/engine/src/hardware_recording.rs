@@ -5,11 +5,10 @@ use alloc::vec::Vec;
 use pmu::debug_store::{Facilities, MissingFeature, Modes, Numbering, Place, save_area_words};
 use pmu::{CoreType, Kind, ProcessorIndex, ProfileSource};
 use protocol::{BRANCH_BUFFER, BRANCHES, ErrorCode, EventRequest, modes};
-use sample_ring::Slot;
 
 use crate::areas::{AreaUse, Examined};
-use crate::boxed::Boxed;
 use crate::event::{PlannedEvent, Service};
+use crate::parked::Parked;
 use crate::platform::{ControlArea, EngineContext, Platform};
 use crate::reply::{Refusal, invalid, lacks};
 use crate::sampler::{DsBuffers, Subscriber, buffer_pages_log2, most_before};
@@ -23,8 +22,8 @@ pub struct HardwareRecording {
     precise: Option<u32>,
     /// How the records of each processor that was examined are read.
     numberings: Vec<(ProcessorIndex, Numbering)>,
-    /// One per processor of the session, in its order.
-    each: Vec<Trace>,
+    /// The Debug Store of each processor of the session that records.
+    pub each: Parked<DsBuffers>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,14 +31,6 @@ struct Branches {
     modes: Modes,
     before: u32,
     subscriber: Subscriber,
-}
-
-/// Recording of one processor.
-#[derive(Debug)]
-struct Trace {
-    processor: ProcessorIndex,
-    /// Debug Store, while the processor does not use it.
-    ds_buffers: Slot<Boxed<DsBuffers>>,
 }
 
 /// What a processor of a core type records of some events.
@@ -84,7 +75,7 @@ impl HardwareRecording {
         let is_precise =
             |event: &PlannedEvent| matches!(event.service, Service::Counter { state, .. } if state.precise());
         let precise = events.iter().any(is_precise).then_some(batch.max(1));
-        let recording = Self { branches, precise, numberings: Vec::new(), each: Vec::new() };
+        let recording = Self { branches, precise, numberings: Vec::new(), each: Parked::new() };
         Ok((branches.is_some() || precise.is_some()).then_some(recording))
     }
 
@@ -199,46 +190,24 @@ impl HardwareRecording {
         if let (Some(batch), Some(numbering)) = (self.precise.filter(|_| recorded.precise), self.numbering(processor)) {
             ds_buffers = ds_buffers.with_precise(batch, numbering).ok_or(NO_MEMORY)?;
         }
-        let slot = Slot::empty();
-        // The slot is empty.
-        let _ = slot.try_put(Boxed::new(ds_buffers).ok_or(NO_MEMORY)?);
-        self.each.try_push(Trace { processor, ds_buffers: slot })
-    }
-
-    fn of(&self, processor: ProcessorIndex) -> Option<&Trace> {
-        let index = self.each.binary_search_by_key(&processor, |trace| trace.processor).ok()?;
-        self.each.get(index)
+        self.each.add(processor, ds_buffers)
     }
 
     /// Sets the control area of a processor.
     pub fn set_area(&self, processor: ProcessorIndex, area: ControlArea) {
-        if let Some(trace) = self.of(processor) {
-            trace.ds_buffers.try_with(|buffers| buffers.set_area(area));
+        if let Some(slot) = self.each.of(processor) {
+            slot.try_with(|buffers| buffers.set_area(area));
         }
     }
 
     /// Returns where a processor that records will write.
     pub fn place(&self, processor: ProcessorIndex) -> Option<Place> {
-        self.of(processor)?.ds_buffers.try_with(|buffers| buffers.place())
+        self.each.of(processor)?.try_with(|buffers| buffers.place())
     }
 
     /// Returns the modes of the branches, if a processor records them.
     pub fn branch_modes(&self, processor: ProcessorIndex) -> Option<Modes> {
-        let records = self.of(processor)?.ds_buffers.try_with(|buffers| buffers.traced_for().is_some())?;
+        let records = self.each.of(processor)?.try_with(|buffers| buffers.traced_for().is_some())?;
         self.branches.filter(|_| records).map(|branches| branches.modes)
-    }
-
-    /// Takes the Debug Store for use on a processor.
-    pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<DsBuffers>> {
-        self.of(processor)?.ds_buffers.try_take()
-    }
-
-    /// Puts the Debug Store of a processor back.
-    pub fn put(&self, processor: ProcessorIndex, ds_buffers: Boxed<DsBuffers>) {
-        // The slot is empty since the store was taken. Memory cannot be freed here.
-        core::mem::forget(match self.of(processor) {
-            Some(trace) => trace.ds_buffers.try_put(ds_buffers).err(),
-            None => Some(ds_buffers),
-        });
     }
 }

@@ -9,13 +9,13 @@ use protocol::status::STATUS_DEVICE_BUSY;
 use protocol::{ErrorCode, StartHeader, modes};
 use sample_ring::Slot;
 
-use crate::boxed::Boxed;
 use crate::event::{PlannedEvent, Service};
 use crate::first_failure::FirstFailure;
+use crate::parked::Parked;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid, no_last_branches};
 use crate::sampler::{BranchStack, Subscriber};
-use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
+use crate::try_vec::{TryPush, try_collect};
 
 /// The last branches of a session.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct LastBranchRecording {
     /// What was examined, in ascending order of the processors.
     examined: Vec<(ProcessorIndex, LastBranches)>,
     /// One for each processor of the session that records, in its order.
-    each: Vec<(ProcessorIndex, Slot<Boxed<BranchStack>>)>,
+    pub each: Parked<BranchStack>,
 }
 
 /// Returns whether samples of an event have last branches: those of a counter, which its interrupt takes.
@@ -62,7 +62,7 @@ impl LastBranchRecording {
                 let _ = slot.try_put(last_branches::examine(current.cpu()));
             }
         })?;
-        let mut recording = Self { filter, subscriber, examined: Vec::new(), each: Vec::new() };
+        let mut recording = Self { filter, subscriber, examined: Vec::new(), each: Parked::new() };
         for (processor, slot) in processors.iter().zip(slots) {
             let lacking = |feature| no_last_branches(feature).processor(*processor);
             let records = slot.try_take().unwrap_or(Err(MissingFeature::NoRecords)).map_err(lacking)?;
@@ -85,25 +85,17 @@ impl LastBranchRecording {
         if !is_on(events, core_type) {
             return Ok(());
         }
-        let slot = Slot::empty();
-        // The slot is empty.
-        let _ = slot.try_put(Boxed::new(BranchStack::new(*records, self.filter, self.subscriber)).ok_or(NO_MEMORY)?);
-        self.each.try_push((processor, slot))
-    }
-
-    fn of(&self, processor: ProcessorIndex) -> Option<&Slot<Boxed<BranchStack>>> {
-        let index = self.each.binary_search_by_key(&processor, |(number, _)| *number).ok()?;
-        self.each.get(index).map(|(_, slot)| slot)
+        self.each.add(processor, BranchStack::new(*records, self.filter, self.subscriber))
     }
 
     /// Checks that no other program has branches recorded, unless `force`, and tries what the session will write.
     #[inline(never)] // its stack is not in use in the rest of a start
     pub fn acquire<M: Platform>(&self, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
-        let processors = try_collect(self.each.iter().map(|(processor, _)| *processor), self.each.len())?;
+        let processors = self.each.processors()?;
         let found = FirstFailure::none();
         if !force {
             context.on_awake(&processors, |current| {
-                let records = self.of(current.index()).and_then(|slot| slot.try_with(|stack| stack.records()));
+                let records = self.each.of(current.index()).and_then(|slot| slot.try_with(|stack| stack.records()));
                 if let Some((register, value)) = records.and_then(|records| records.in_use_elsewhere(current.cpu())) {
                     found.set(current.index(), register.into(), value);
                 }
@@ -111,27 +103,13 @@ impl LastBranchRecording {
         }
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::LastBranchesInUse)?;
         context.access_first(&processors, RegisterGroup::LastBranches, Phase::Write)?;
-        for (processor, slot) in &self.each {
+        for (processor, slot) in self.each.iter() {
             let tried = context.pinned_to(*processor, |cpu| context.hal.try_last_branches(self.filter, cpu))?;
             let controls =
                 tried.map_err(|fault| context.fault_refusal(ErrorCode::RegisterFault, fault).processor(*processor))?;
             slot.try_with(|stack| stack.set_found(controls));
         }
         Ok(())
-    }
-
-    /// Takes the recording for use on a processor.
-    pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<BranchStack>> {
-        self.of(processor)?.try_take()
-    }
-
-    /// Puts the recording of a processor back.
-    pub fn put(&self, processor: ProcessorIndex, stack: Boxed<BranchStack>) {
-        // The slot is empty since it was taken. Memory cannot be freed here.
-        core::mem::forget(match self.of(processor) {
-            Some(slot) => slot.try_put(stack).err(),
-            None => Some(stack),
-        });
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `hardware_recording` | events that processors record themselves |
 //! | `last_branches` | last branches of the samples of a session |
 //! | `op_sampling` | ops that a session samples by Instruction-Based Sampling |
+//! | `parked` | what a session has for each processor, while the processor does not use it |
 //! | `time` | times and durations, by their units |
 //! | `suspend_time` | how long the machine slept |
 //! | `sync` | core's atomics, or loom's |
@@ -46,6 +47,7 @@ mod identity;
 mod last_branches;
 pub mod machine_frame;
 mod op_sampling;
+mod parked;
 mod perf_metrics;
 mod plan;
 mod platform;

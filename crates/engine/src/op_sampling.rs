@@ -1,22 +1,18 @@
 //! Ops of a session that AMD's Instruction-Based Sampling samples: the event of cycles or of instructions that is
 //! precise. A counter counts the event, and in its interrupts the unit of the processor is looked at.
 
-use alloc::vec::Vec;
-
 use pmu::ProcessorIndex;
 use pmu::first_access::{Phase, RegisterGroup};
 use pmu::ibs::{self, Counted, MissingFeature, OpSampling};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 use protocol::{ErrorCode, event_flags};
-use sample_ring::Slot;
 
-use crate::boxed::Boxed;
 use crate::event::{PlannedEvent, Service};
 use crate::first_failure::FirstFailure;
+use crate::parked::Parked;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid, no_op_sampling};
 use crate::sampler::{OpUnit, Subscriber};
-use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
 /// The ops of a session.
 #[derive(Debug)]
@@ -27,8 +23,8 @@ pub struct OpRecording {
     subscriber: Subscriber,
     /// The unit of each processor: AMD's machines have processors of one kind.
     unit: OpSampling,
-    /// One for each processor of the session, in its order.
-    each: Vec<(ProcessorIndex, Slot<Boxed<OpUnit>>)>,
+    /// One for each processor of the session.
+    pub each: Parked<OpUnit>,
 }
 
 impl OpRecording {
@@ -64,7 +60,7 @@ impl OpRecording {
             return Err(lacking(MissingFeature::NoOps));
         }
         context.access_first(processors, RegisterGroup::OpSampling, Phase::Read)?;
-        Ok(Some(Self { event: index, counted, subscriber, unit, each: Vec::new() }))
+        Ok(Some(Self { event: index, counted, subscriber, unit, each: Parked::new() }))
     }
 
     /// Returns the index of its event.
@@ -75,23 +71,15 @@ impl OpRecording {
     /// Adds a processor, whose counter counts the event.
     #[inline(never)] // its stack is not in use in the rest of a start
     pub fn add(&mut self, processor: ProcessorIndex, event: &PlannedEvent, counter: u8) -> Result<(), Refusal> {
-        let slot = Slot::empty();
         let unit = OpUnit::new(self.unit, self.counted, (event.modes, event.flags), counter, self.subscriber);
-        // The slot is empty.
-        let _ = slot.try_put(Boxed::new(unit).ok_or(NO_MEMORY)?);
-        self.each.try_push((processor, slot))
-    }
-
-    fn of(&self, processor: ProcessorIndex) -> Option<&Slot<Boxed<OpUnit>>> {
-        let index = self.each.binary_search_by_key(&processor, |(number, _)| *number).ok()?;
-        self.each.get(index).map(|(_, slot)| slot)
+        self.each.add(processor, unit)
     }
 
     /// Checks that each processor has the unit, that no interrupt of it is delivered, and unless `force` that no other
     /// program uses them, and tries what the session will write.
     #[inline(never)] // its stack is not in use in the rest of a start
     pub fn acquire<M: Platform>(&self, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
-        let processors = try_collect(self.each.iter().map(|(processor, _)| *processor), self.each.len())?;
+        let processors = self.each.processors()?;
         let (lacking, found) = (FirstFailure::none(), FirstFailure::none());
         context.on_awake(&processors, |current| {
             if let Err(feature) = self.unit.check(current.cpu()) {
@@ -103,26 +91,12 @@ impl OpRecording {
         lacking.refuse(STATUS_NOT_SUPPORTED, ErrorCode::NoOpSampling)?;
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::OpSamplingInUse)?;
         context.access_first(&processors, RegisterGroup::OpSampling, Phase::Write)?;
-        for (processor, slot) in &self.each {
+        for (processor, slot) in self.each.iter() {
             let tried = context.pinned_to(*processor, |cpu| context.hal.try_op_sampling(cpu))?;
             let control =
                 tried.map_err(|fault| context.fault_refusal(ErrorCode::RegisterFault, fault).processor(*processor))?;
             slot.try_with(|unit| unit.set_found(control));
         }
         Ok(())
-    }
-
-    /// Takes the unit for use on a processor.
-    pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<OpUnit>> {
-        self.of(processor)?.try_take()
-    }
-
-    /// Puts the unit of a processor back.
-    pub fn put(&self, processor: ProcessorIndex, unit: Boxed<OpUnit>) {
-        // The slot is empty since it was taken. Memory cannot be freed here.
-        core::mem::forget(match self.of(processor) {
-            Some(slot) => slot.try_put(unit).err(),
-            None => Some(unit),
-        });
     }
 }

@@ -468,14 +468,15 @@ impl Session {
             intervals.for_each(|interval| producer.side().time().begin(interval, now));
             sampler.subscribe(current, rings.subscriber, producer, counters, now);
         }
-        if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
+        if let Some(ds_buffers) =
+            self.hardware_recording.as_ref().and_then(|recording| recording.each.take(current.index()))
         {
             sampler.install(current, ds_buffers);
         }
-        if let Some(stack) = self.last_branches.as_ref().and_then(|recording| recording.take(current.index())) {
+        if let Some(stack) = self.last_branches.as_ref().and_then(|recording| recording.each.take(current.index())) {
             sampler.install_branch_stack(current, stack);
         }
-        if let Some(unit) = self.op_recording.as_ref().and_then(|recording| recording.take(current.index())) {
+        if let Some(unit) = self.op_recording.as_ref().and_then(|recording| recording.each.take(current.index())) {
             sampler.install_op_unit(current, unit);
         }
         if let Some(rotation) = self.rotation_on(current.index()).and_then(Slot::try_take) {
@@ -519,18 +520,18 @@ impl Session {
                 if !left().any(|event| event.service.uses_debug_store())
                     && let Some(ds_buffers) = sampler.uninstall(current)
                 {
-                    recording.put(current.index(), ds_buffers);
+                    recording.each.put(current.index(), ds_buffers);
                 }
             }
             if let Some(recording) = self.last_branches.as_ref().filter(|_| rest.and(ringed).is_empty())
                 && let Some(stack) = sampler.uninstall_branch_stack(current)
             {
-                recording.put(current.index(), stack);
+                recording.each.put(current.index(), stack);
             }
             if let Some(recording) = self.op_recording.as_ref().filter(|_| !left().any(PlannedEvent::samples_ops))
                 && let Some(unit) = sampler.uninstall_op_unit(current)
             {
-                recording.put(current.index(), unit);
+                recording.each.put(current.index(), unit);
             }
             let timed = left().any(PlannedEvent::is_sampled_by_time);
             if !timed {
