@@ -154,7 +154,7 @@ impl PlannedEvent {
     }
 
     /// Returns whether ops are sampled at the event: it is precise, and no record of the processor makes it so.
-    pub const fn samples_ops(&self) -> bool {
+    pub const fn uses_ibs(&self) -> bool {
         self.modes & modes::PRECISE != 0 && !self.service.uses_debug_store()
     }
 

@@ -16,7 +16,7 @@
 //! | `registers` | the registers of a processor as they are |
 //! | `hardware_recording` | events that processors record themselves |
 //! | `last_branches` | last branches of the samples of a session |
-//! | `op_sampling` | ops that a session samples by Instruction-Based Sampling |
+//! | `ibs` | ops that a session samples by Instruction-Based Sampling |
 //! | `parked` | what a session has for each processor, while the processor does not use it |
 //! | `time` | times and durations, by their units |
 //! | `suspend_time` | how long the machine slept |
@@ -43,10 +43,10 @@ mod engine;
 mod event;
 mod first_failure;
 mod hardware_recording;
+mod ibs;
 mod identity;
 mod last_branches;
 pub mod machine_frame;
-mod op_sampling;
 mod parked;
 mod perf_metrics;
 mod plan;

@@ -126,7 +126,7 @@ impl<M: Platform> Planner<'_, M> {
         }
         let subscriber = rings.as_ref().map(|rings| rings.subscriber);
         let last_branches = self.last_branches(header, &planned, &processors, subscriber)?;
-        let op_recording = self.ops(&planned, &processors, subscriber)?;
+        let ibs_recording = self.ops(&planned, &processors, subscriber)?;
         let mut session = Session {
             number,
             tag: self.free_tag()?,
@@ -144,7 +144,7 @@ impl<M: Platform> Planner<'_, M> {
             rings,
             hardware_recording: recording,
             last_branches,
-            op_recording,
+            ibs_recording,
             thread_profiling: if for_threads { ThreadProfiling::Wanted } else { ThreadProfiling::No },
             yields: header.flags & flags::YIELDS != 0,
             yielded: false,

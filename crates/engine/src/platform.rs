@@ -12,7 +12,7 @@ use protocol::{ErrorCode, HalSourceRecord, NtStatus, ProcessorSet, RegisterFault
 use sample_ring::Memory;
 
 use crate::processor_set::set_of_all;
-use crate::reply::{Refusal, no_last_branches, no_op_sampling};
+use crate::reply::{Refusal, no_ibs, no_last_branches};
 use crate::sampler::{Hal, Sampler, TraceEvent};
 use crate::suspend_time::ASLEEP;
 use crate::time::{Duration100ns, Ticks};
@@ -305,8 +305,8 @@ impl<M: Platform> EngineContext<'_, M> {
                 if group == RegisterGroup::LastBranches && fault.access == Access::ReadBack {
                     return no_last_branches(MissingFeature::NotDelivered).processor(processor);
                 }
-                if group == RegisterGroup::OpSampling && fault.access == Access::ReadBack {
-                    return no_op_sampling(ibs::MissingFeature::NotDelivered).processor(processor);
+                if group == RegisterGroup::IbsOps && fault.access == Access::ReadBack {
+                    return no_ibs(ibs::MissingFeature::NotDelivered).processor(processor);
                 }
                 let does_not_work = group == RegisterGroup::Counters && fault.access == Access::ReadBack;
                 let cause = if does_not_work { ErrorCode::CountersDoNotWork } else { ErrorCode::RegisterFault };

@@ -2,7 +2,7 @@
 
 use pmu::debug_store::MissingFeature;
 use pmu::hal::MAX_RAW;
-use pmu::ibs::MissingFeature as MissingOpSampling;
+use pmu::ibs::MissingFeature as MissingIbs;
 use pmu::last_branches::MissingFeature as MissingLastBranches;
 use pmu::{HalError, ProcessorIndex};
 use protocol::status::{
@@ -48,7 +48,7 @@ impl Refusal {
                 | ErrorCode::ExtraRegisterTaken
                 | ErrorCode::DebugStoreTaken
                 | ErrorCode::LastBranchesTaken
-                | ErrorCode::OpSamplingTaken
+                | ErrorCode::IbsTaken
                 | ErrorCode::TooManyRawEvents
                 | ErrorCode::TooManySessions
                 | ErrorCode::RingsTooLarge
@@ -93,8 +93,8 @@ pub fn no_last_branches(missing_feature: MissingLastBranches) -> Refusal {
 }
 
 /// Returns the refusal for ops that a processor does not sample.
-pub fn no_op_sampling(missing_feature: MissingOpSampling) -> Refusal {
-    Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoOpSampling).detail(missing_feature as u64, 0)
+pub fn no_ibs(missing_feature: MissingIbs) -> Refusal {
+    Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoIbs).detail(missing_feature as u64, 0)
 }
 
 impl From<HalError> for Refusal {

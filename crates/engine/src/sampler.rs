@@ -18,9 +18,9 @@ mod expiry;
 mod frequency;
 mod groups;
 mod handler_clock;
+mod ibs_samples;
+mod ibs_unit;
 mod last_branches;
-mod op_samples;
-mod op_unit;
 mod per_cpu;
 mod recording;
 mod recovery;
@@ -44,7 +44,7 @@ use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleR
 pub(crate) use branch_stack::BranchStack;
 pub(crate) use ds_buffers::{DsBuffers, buffer_pages_log2, most_before};
 pub(crate) use groups::Group;
-pub(crate) use op_unit::OpUnit;
+pub(crate) use ibs_unit::IbsUnit;
 pub use per_cpu::SampleProducer;
 pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleNumbers, SampleStats, TIME_STATS};
 pub use time_sampling::intervals;
@@ -259,8 +259,8 @@ impl Sampler {
             if SPECIAL && per_cpu.has_conditions() {
                 subscribers = self.choose(current, per_cpu, counter, subscribers);
             }
-            if SPECIAL && per_cpu.has_op_unit() {
-                subscribers = self.deliver_op(current, per_cpu, subscribers, &sample, counter);
+            if SPECIAL && per_cpu.has_ibs_unit() {
+                subscribers = self.deliver_ibs(current, per_cpu, subscribers, &sample, counter);
             }
             if SPECIAL && !subscribers.is_empty() {
                 per_cpu.with_events(|events| events.add_sample(counter, per_cpu.event(counter), &sample));
@@ -334,8 +334,8 @@ impl Sampler {
         if per_cpu.has_branch_stack() {
             self.compare_branches(current, per_cpu, now);
         }
-        if per_cpu.has_op_unit() {
-            self.compare_ops(current, per_cpu, now);
+        if per_cpu.has_ibs_unit() {
+            self.compare_ibs(current, per_cpu, now);
         }
         watermark_hit |= self.recover(current, per_cpu, now);
         watermark_hit |= per_cpu.push_silenced(&stopped(StopKind::Silenced, current.index(), now));

@@ -23,8 +23,8 @@ use crate::boxed::Boxed;
 use crate::clients::ClientId;
 use crate::event::{EventFilter, PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
+use crate::ibs::IbsRecording;
 use crate::last_branches::LastBranchRecording;
-use crate::op_sampling::OpRecording;
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::rotation::{Rotation, TurnCount};
@@ -70,7 +70,7 @@ pub struct Session {
     /// Last branches of its samples, if it has them.
     pub last_branches: Option<LastBranchRecording>,
     /// Ops that it samples.
-    pub op_recording: Option<OpRecording>,
+    pub ibs_recording: Option<IbsRecording>,
     /// Whether Windows' thread profiling reads its counters.
     pub thread_profiling: ThreadProfiling,
     /// Whether it stops when another session needs what it uses.
@@ -476,8 +476,8 @@ impl Session {
         if let Some(stack) = self.last_branches.as_ref().and_then(|recording| recording.each.take(current.index())) {
             sampler.install_branch_stack(current, stack);
         }
-        if let Some(unit) = self.op_recording.as_ref().and_then(|recording| recording.each.take(current.index())) {
-            sampler.install_op_unit(current, unit);
+        if let Some(unit) = self.ibs_recording.as_ref().and_then(|recording| recording.each.take(current.index())) {
+            sampler.install_ibs_unit(current, unit);
         }
         if let Some(rotation) = self.rotation_on(current.index()).and_then(Slot::try_take) {
             sampler.begin_rotation(current, rotation, now);
@@ -528,8 +528,8 @@ impl Session {
             {
                 recording.each.put(current.index(), stack);
             }
-            if let Some(recording) = self.op_recording.as_ref().filter(|_| !left().any(PlannedEvent::samples_ops))
-                && let Some(unit) = sampler.uninstall_op_unit(current)
+            if let Some(recording) = self.ibs_recording.as_ref().filter(|_| !left().any(PlannedEvent::uses_ibs))
+                && let Some(unit) = sampler.uninstall_ibs_unit(current)
             {
                 recording.each.put(current.index(), unit);
             }

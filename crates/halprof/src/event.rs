@@ -7,7 +7,7 @@
 pub(crate) mod alone;
 pub(crate) mod core_tables;
 pub mod event_cache;
-mod ibs_op;
+mod ibs;
 pub mod label;
 pub(crate) mod malformed;
 pub(crate) mod named;
@@ -281,7 +281,7 @@ impl EventName {
 
     /// Parses an event that can be precise.
     fn sampled(text: &str, default_modes: u32) -> Result<Self, Malformed> {
-        if let Some(ops) = ibs_op::parse(text, default_modes) {
+        if let Some(ops) = ibs::parse(text, default_modes) {
             return ops;
         }
         let (source, letters) = split_modes(text);

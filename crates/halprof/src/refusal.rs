@@ -3,8 +3,8 @@
 mod core_type;
 mod debug_store;
 mod extra;
+mod ibs;
 mod last_branches;
-mod op_sampling;
 mod register_fault;
 mod threads;
 
@@ -101,9 +101,7 @@ impl Refusal {
             ErrorCode::NoLastBranches | ErrorCode::LastBranchesInUse | ErrorCode::LastBranchesTaken => {
                 last_branches::sentence(cause, header)
             }
-            ErrorCode::NoOpSampling | ErrorCode::OpSamplingInUse | ErrorCode::OpSamplingTaken => {
-                op_sampling::sentence(cause, source, header)
-            }
+            ErrorCode::NoIbs | ErrorCode::IbsInUse | ErrorCode::IbsTaken => ibs::sentence(cause, source, header),
             _ => debug_store::sentence(cause, source, header),
         }
     }
@@ -235,15 +233,15 @@ impl Refusal {
                 | ErrorCode::Shadowed
                 | ErrorCode::NotPrecise
                 | ErrorCode::NoLastBranches
-                | ErrorCode::NoOpSampling,
+                | ErrorCode::NoIbs,
             ) => ErrorKind::UnsupportedSource,
             Some(
                 ErrorCode::CountersTaken
                 | ErrorCode::ForeignUse
                 | ErrorCode::LastBranchesInUse
                 | ErrorCode::LastBranchesTaken
-                | ErrorCode::OpSamplingInUse
-                | ErrorCode::OpSamplingTaken,
+                | ErrorCode::IbsInUse
+                | ErrorCode::IbsTaken,
             ) => ErrorKind::CountersTaken,
             Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
                 ErrorKind::DebugStoreTaken
@@ -363,8 +361,8 @@ impl Refusal {
             Some(cause @ (ErrorCode::NoLastBranches | ErrorCode::LastBranchesInUse | ErrorCode::LastBranchesTaken)) => {
                 return last_branches::remedy(cause, &self.header);
             }
-            Some(cause @ (ErrorCode::NoOpSampling | ErrorCode::OpSamplingInUse | ErrorCode::OpSamplingTaken)) => {
-                return op_sampling::remedy(cause, &self.header);
+            Some(cause @ (ErrorCode::NoIbs | ErrorCode::IbsInUse | ErrorCode::IbsTaken)) => {
+                return ibs::remedy(cause, &self.header);
             }
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 core_type::remedy(cause, source, &self.header, &self.core_types)

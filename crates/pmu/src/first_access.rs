@@ -150,7 +150,7 @@ pub enum RegisterGroup {
     /// Those of last branches.
     LastBranches = 9,
     /// Those of Instruction-Based Sampling of ops.
-    OpSampling = 10,
+    IbsOps = 10,
 }
 
 impl RegisterGroup {

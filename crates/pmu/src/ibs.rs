@@ -79,7 +79,7 @@ impl Counted {
 
 /// The unit of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpSampling {
+pub struct Ibs {
     features: Leaf8000001BEax,
     processor: Option<AmdProcessor>,
 }
@@ -111,7 +111,7 @@ pub enum Look {
 ///
 /// # IRQL
 /// Any at which the thread stays on its processor.
-pub fn examine(cpu: &impl Cpuid) -> Result<OpSampling, MissingFeature> {
+pub fn examine(cpu: &impl Cpuid) -> Result<Ibs, MissingFeature> {
     /// The features where the leaf does not say (BKDG of family 10h).
     const WITHOUT_LEAF: Leaf8000001BEax = Leaf8000001BEax::new().with_ibs_ffv(true).with_op_sam(true);
     let last = cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax;
@@ -129,7 +129,7 @@ pub fn examine(cpu: &impl Cpuid) -> Result<OpSampling, MissingFeature> {
     if !has_unit || !features.op_sam() {
         return Err(MissingFeature::NoUnit);
     }
-    Ok(OpSampling { features, processor: AmdProcessor::of(Signature::from_bits(identity.eax)) })
+    Ok(Ibs { features, processor: AmdProcessor::of(Signature::from_bits(identity.eax)) })
 }
 
 /// Accesses the registers for the first time. [`Phase::Write`](crate::first_access::Phase::Write) lets the unit sample
@@ -181,7 +181,7 @@ fn entry_of(control: u64) -> Option<u8> {
     Some(control.lvt_offset()).filter(|entry| control.lvt_offset_val() && *entry < ENTRIES)
 }
 
-impl OpSampling {
+impl Ibs {
     /// Returns whether it counts this.
     #[must_use]
     pub const fn counts(self, counted: Counted) -> bool {
@@ -226,7 +226,7 @@ impl OpSampling {
     }
 
     /// Lets the unit sample on the current processor, for a counter with this interval. `None` if the control register
-    /// has other settings than its trial [found](crate::Hal::try_op_sampling): nothing was written then.
+    /// has other settings than its trial [found](crate::Hal::try_ibs): nothing was written then.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

@@ -147,12 +147,12 @@ pub enum ErrorCode {
     /// The session `detail[0]` records last branches; only one session at a time can.
     LastBranchesTaken = 54,
     /// `processor` does not sample the ops of `source`; `detail[0]` = a number of `pmu::ibs::MissingFeature`.
-    NoOpSampling = 55,
+    NoIbs = 55,
     /// Another program uses the Instruction-Based Sampling of `processor`; `detail` = the address of the register that
     /// shows it, its value.
-    OpSamplingInUse = 56,
+    IbsInUse = 56,
     /// The session `detail[0]` samples ops, or with zero another event of this request; only one event at a time can.
-    OpSamplingTaken = 57,
+    IbsTaken = 57,
 }
 
 impl ErrorCode {
@@ -213,9 +213,9 @@ impl ErrorCode {
         Self::NoLastBranches,
         Self::LastBranchesInUse,
         Self::LastBranchesTaken,
-        Self::NoOpSampling,
-        Self::OpSamplingInUse,
-        Self::OpSamplingTaken,
+        Self::NoIbs,
+        Self::IbsInUse,
+        Self::IbsTaken,
     ];
 
     /// Returns the error code with this number.

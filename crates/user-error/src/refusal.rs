@@ -57,7 +57,7 @@ fn with_options(refusal: &Refusal) -> Option<String> {
             _ => "the same without -b, or -g for call stacks",
         }
         .to_owned(),
-        ErrorCode::LastBranchesInUse | ErrorCode::OpSamplingInUse => {
+        ErrorCode::LastBranchesInUse | ErrorCode::IbsInUse => {
             format!("{};\n  or --force, if firmware left it on", refusal.remedy()?)
         }
         ErrorCode::Shadowed => format!(

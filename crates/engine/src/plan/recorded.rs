@@ -7,8 +7,8 @@ use protocol::{ErrorCode, StartHeader};
 use super::Planner;
 use crate::event::{PlannedEvent, Service};
 use crate::hardware_recording::HardwareRecording;
+use crate::ibs::IbsRecording;
 use crate::last_branches::LastBranchRecording;
-use crate::op_sampling::OpRecording;
 use crate::platform::Platform;
 use crate::reply::Refusal;
 use crate::sampler::Subscriber;
@@ -61,15 +61,15 @@ impl<M: Platform> Planner<'_, M> {
         events: &[PlannedEvent],
         processors: &[ProcessorIndex],
         subscriber: Option<Subscriber>,
-    ) -> Result<Option<OpRecording>, Refusal> {
-        let other = self.others.iter().find(|other| other.samples_ops()).map(|other| other.number);
-        OpRecording::plan(events, processors, subscriber, other, self.context)
+    ) -> Result<Option<IbsRecording>, Refusal> {
+        let other = self.others.iter().find(|other| other.uses_ibs()).map(|other| other.number);
+        IbsRecording::plan(events, processors, subscriber, other, self.context)
     }
 }
 
 /// Adds the processor that was added last to a session that samples ops.
 pub(super) fn add_ops(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
-    let Some(recording) = &mut session.op_recording else { return Ok(()) };
+    let Some(recording) = &mut session.ibs_recording else { return Ok(()) };
     let row = session.places.get(session.places.len().saturating_sub(session.events.len())..).unwrap_or_default();
     match (session.events.get(recording.event()), row.get(recording.event())) {
         (Some(event), Some(Place::Counter(counter))) => recording.add(processor, event, *counter),

@@ -11,7 +11,7 @@ use super::disconnection::{self, Disconnection};
 use super::ds_buffers::DsBuffers;
 use super::groups::Groups;
 use super::handler_clock::HandlerClock;
-use super::op_unit::OpUnit;
+use super::ibs_unit::IbsUnit;
 use super::sample_stats::{CpuSampleStats, SampleStats, add_one};
 use super::storm::Storm;
 use super::subscriptions::{CounterSubscriptions, MAX_SAMPLERS, Subscriber, Subscribers};
@@ -63,7 +63,7 @@ const CONDITIONAL: u8 = 1 << 3;
 const BRANCHING: u8 = 1 << 4;
 
 /// Ops are sampled.
-const SAMPLES_OPS: u8 = 1 << 5;
+const USES_IBS: u8 = 1 << 5;
 
 /// What the sampler keeps for each processor, in its [`pmu::PerCpu`]. Only the processor accesses it, at PROFILE_LEVEL.
 #[derive(Debug)]
@@ -93,8 +93,8 @@ pub struct PerCpuSampling {
     /// Last branches, while a session records them.
     branch_stack: Slot<Boxed<BranchStack>>,
     /// Sampling of ops, while a session samples them.
-    op_unit: Slot<Boxed<OpUnit>>,
-    /// A combination of [`STORED`], [`SILENCED`], [`WANTS_EVENTS`], [`CONDITIONAL`], [`BRANCHING`] and [`SAMPLES_OPS`],
+    ibs_unit: Slot<Boxed<IbsUnit>>,
+    /// A combination of [`STORED`], [`SILENCED`], [`WANTS_EVENTS`], [`CONDITIONAL`], [`BRANCHING`] and [`USES_IBS`],
     /// which each interrupt reads.
     special: AtomicU8,
     /// Events that were not written yet, while they are wanted.
@@ -147,7 +147,7 @@ impl PerCpuSampling {
                 ticked: AtomicU64::new(0),
                 ds_buffers: Slot::empty(),
                 branch_stack: Slot::empty(),
-                op_unit: Slot::empty(),
+                ibs_unit: Slot::empty(),
                 special: AtomicU8::new(0),
                 events: Slot::empty(),
                 last_cookie: AtomicU32::new(0),
@@ -354,26 +354,26 @@ impl PerCpuSampling {
 
     /// Returns whether ops are sampled.
     #[inline]
-    pub fn has_op_unit(&self) -> bool {
-        self.special() & SAMPLES_OPS != 0
+    pub fn has_ibs_unit(&self) -> bool {
+        self.special() & USES_IBS != 0
     }
 
     /// Puts the sampling of ops into use.
-    pub fn put_op_unit(&self, unit: Boxed<OpUnit>) {
+    pub fn put_ibs_unit(&self, unit: Boxed<IbsUnit>) {
         // The slot is empty: one session at a time samples them. Memory cannot be freed here.
-        core::mem::forget(self.op_unit.try_put(unit));
-        self.set_special(SAMPLES_OPS, true);
+        core::mem::forget(self.ibs_unit.try_put(unit));
+        self.set_special(USES_IBS, true);
     }
 
     /// Takes the sampling of ops out of use.
-    pub fn take_op_unit(&self) -> Option<Boxed<OpUnit>> {
-        self.set_special(SAMPLES_OPS, false);
-        self.op_unit.try_take()
+    pub fn take_ibs_unit(&self) -> Option<Boxed<IbsUnit>> {
+        self.set_special(USES_IBS, false);
+        self.ibs_unit.try_take()
     }
 
     /// Runs `work` with the sampling of ops, if it is in use.
-    pub fn with_op_unit<R>(&self, work: impl FnOnce(&mut OpUnit) -> R) -> Option<R> {
-        if self.has_op_unit() { self.op_unit.try_with(|unit| work(unit)) } else { None }
+    pub fn with_ibs_unit<R>(&self, work: impl FnOnce(&mut IbsUnit) -> R) -> Option<R> {
+        if self.has_ibs_unit() { self.ibs_unit.try_with(|unit| work(unit)) } else { None }
     }
 
     /// Returns the low half of the number of precise records that the processor has written, or 0 if none are recorded.

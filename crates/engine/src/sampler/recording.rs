@@ -128,7 +128,7 @@ impl Sampler {
         counters: CounterSet,
     ) {
         let cpu_counters = self.hal.cpu_counters(current.index());
-        self.start_ops(current, per_cpu, counters);
+        self.start_ibs(current, per_cpu, counters);
         let precise = counters.and(cpu_counters.counters(|state| state.precise()));
         if precise.is_empty() {
             return;
@@ -150,7 +150,7 @@ impl Sampler {
         counters: CounterSet,
         now: Ticks,
     ) -> CounterSet {
-        Self::stop_ops(current, per_cpu, counters);
+        Self::stop_ibs(current, per_cpu, counters);
         let precise = counters.and(self.hal.cpu_counters(current.index()).counters(|state| state.precise()));
         let stop = || self.hal.stop(current, counters).0;
         if precise.is_empty() {
@@ -209,7 +209,7 @@ impl Sampler {
             ds_buffers.uninstall(current.cpu());
         });
         Self::suspend_branch_stack(current, per_cpu);
-        per_cpu.with_op_unit(|unit| unit.stop(current.cpu()));
+        per_cpu.with_ibs_unit(|unit| unit.stop(current.cpu()));
     }
 
     /// Puts the Debug Store of the current processor into use again after a sleep, and starts the counters. Branches

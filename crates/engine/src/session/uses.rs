@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// Returns whether it samples ops.
-    pub fn samples_ops(&self) -> bool {
-        self.events.iter().any(|event| event.runs() && event.samples_ops())
+    pub fn uses_ibs(&self) -> bool {
+        self.events.iter().any(|event| event.runs() && event.uses_ibs())
     }
 }

@@ -35,7 +35,7 @@ impl AddedProcessor {
             && (counts || !session.uses_counters())
             && session.hardware_recording.is_none()
             && session.last_branches.is_none()
-            && session.op_recording.is_none()
+            && session.ibs_recording.is_none()
             && (samples || !session.uses_interrupt())
             && access_extra(session, &[processor], context).is_ok()
             && take_metrics(session, &[processor], false, context).is_ok();

@@ -68,7 +68,7 @@ impl<E> Hal<E> {
             RegisterGroup::FrontEnd => self.access_extra(processor, Selector::FrontEnd, first),
             RegisterGroup::Metrics => self.access_metrics(processor, first),
             RegisterGroup::LastBranches => last_branches::access_first(first),
-            RegisterGroup::OpSampling => ibs::access_first(first),
+            RegisterGroup::IbsOps => ibs::access_first(first),
         });
         if let Some(pmu) = self.pmu(processor) {
             pmu.first_accesses.set(group, phase, result);
@@ -165,7 +165,7 @@ impl<E> Hal<E> {
     ///
     /// # IRQL
     /// Below DISPATCH_LEVEL.
-    pub fn try_op_sampling(&self, cpu: &impl GuardedCpu) -> Result<u64, Fault> {
+    pub fn try_ibs(&self, cpu: &impl GuardedCpu) -> Result<u64, Fault> {
         FirstAccess::perform(cpu, Phase::Write, ibs::try_found)
     }
 

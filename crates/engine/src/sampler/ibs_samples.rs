@@ -6,7 +6,7 @@ use pmu::{Cpu, CurrentCpu};
 use protocol::CounterSample;
 
 use super::Sampler;
-use super::op_unit::OpUnit;
+use super::ibs_unit::IbsUnit;
 use super::per_cpu::PerCpuSampling;
 use super::sample_stats::SampleStats;
 use super::subscriptions::Subscribers;
@@ -19,12 +19,12 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(crate) fn install_op_unit(&self, current: CurrentCpu<'_, impl Cpu>, unit: Boxed<OpUnit>) {
+    pub(crate) fn install_ibs_unit(&self, current: CurrentCpu<'_, impl Cpu>, unit: Boxed<IbsUnit>) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return core::mem::forget(unit) };
-        per_cpu.put_op_unit(unit);
+        per_cpu.put_ibs_unit(unit);
         if !self.hal.is_asleep(current.index()) {
             let counting = self.hal.cpu_counters(current.index()).counters(|state| state.active());
-            self.start_ops(current, per_cpu, counting);
+            self.start_ibs(current, per_cpu, counting);
         }
     }
 
@@ -32,8 +32,8 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(crate) fn uninstall_op_unit(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Boxed<OpUnit>> {
-        let mut unit = self.per_cpu(current.index())?.take_op_unit()?;
+    pub(crate) fn uninstall_ibs_unit(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Boxed<IbsUnit>> {
+        let mut unit = self.per_cpu(current.index())?.take_ibs_unit()?;
         unit.stop(current.cpu());
         Some(unit)
     }
@@ -42,8 +42,8 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn start_ops(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, counters: CounterSet) {
-        per_cpu.with_op_unit(|unit| {
+    pub(super) fn start_ibs(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, counters: CounterSet) {
+        per_cpu.with_ibs_unit(|unit| {
             if counters.has(unit.counter()) {
                 let interval = self.hal.cpu_counters(current.index()).get(unit.counter()).interval();
                 unit.start(current.cpu(), interval);
@@ -55,8 +55,8 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn stop_ops(current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, counters: CounterSet) {
-        per_cpu.with_op_unit(|unit| {
+    pub(super) fn stop_ibs(current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, counters: CounterSet) {
+        per_cpu.with_ibs_unit(|unit| {
             if counters.has(unit.counter()) {
                 unit.stop(current.cpu());
             }
@@ -67,7 +67,7 @@ impl Sampler {
     /// other ones of `subscribers`, those that get the sample of the overflow.
     #[cold]
     #[inline(never)]
-    pub(super) fn deliver_op(
+    pub(super) fn deliver_ibs(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpuSampling,
@@ -76,9 +76,9 @@ impl Sampler {
         counter: u8,
     ) -> Subscribers {
         let interval = self.hal.cpu_counters(current.index()).get(counter).interval();
-        let look = |unit: &mut OpUnit| (unit.counter() == counter).then(|| unit.look(current.cpu(), interval));
-        match per_cpu.with_op_unit(look).flatten() {
-            Some(op) => push_op(per_cpu, op, subscribers, sample, counter),
+        let look = |unit: &mut IbsUnit| (unit.counter() == counter).then(|| unit.look(current.cpu(), interval));
+        match per_cpu.with_ibs_unit(look).flatten() {
+            Some(op) => push_ibs(per_cpu, op, subscribers, sample, counter),
             None => subscribers,
         }
     }
@@ -90,8 +90,8 @@ impl Sampler {
     /// PROFILE_LEVEL.
     #[cold]
     #[inline(never)]
-    pub(super) fn compare_ops(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) {
-        let disturbance = per_cpu.with_op_unit(|unit| unit.compare(current.cpu()));
+    pub(super) fn compare_ibs(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) {
+        let disturbance = per_cpu.with_ibs_unit(|unit| unit.compare(current.cpu()));
         if let Some(disturbance) = disturbance.flatten() {
             self.hal.disturb(current, disturbance, now.0);
         }
@@ -100,14 +100,14 @@ impl Sampler {
 
 /// Delivers what a look has found.
 #[inline(never)] // it is generic over nothing, so that it is compiled for size
-fn push_op(
+fn push_ibs(
     per_cpu: &PerCpuSampling,
     op: Option<Op>,
     subscribers: Subscribers,
     sample: &CounterSample,
     counter: u8,
 ) -> Subscribers {
-    let recorded = per_cpu.with_op_unit(|unit| (unit.subscriber(), unit.record(op, sample)));
+    let recorded = per_cpu.with_ibs_unit(|unit| (unit.subscriber(), unit.record(op, sample)));
     let Some((subscriber, records)) = recorded.filter(|(subscriber, _)| subscribers.has(*subscriber)) else {
         return subscribers;
     };

@@ -3,7 +3,7 @@
 
 use pmu::ProcessorIndex;
 use pmu::first_access::{Phase, RegisterGroup};
-use pmu::ibs::{self, Counted, MissingFeature, OpSampling};
+use pmu::ibs::{self, Counted, Ibs, MissingFeature};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 use protocol::{ErrorCode, event_flags};
 
@@ -11,23 +11,23 @@ use crate::event::{PlannedEvent, Service};
 use crate::first_failure::FirstFailure;
 use crate::parked::Parked;
 use crate::platform::{EngineContext, Platform};
-use crate::reply::{Refusal, invalid, no_op_sampling};
-use crate::sampler::{OpUnit, Subscriber};
+use crate::reply::{Refusal, invalid, no_ibs};
+use crate::sampler::{IbsUnit, Subscriber};
 
 /// The ops of a session.
 #[derive(Debug)]
-pub struct OpRecording {
+pub struct IbsRecording {
     /// Index of the event.
     event: usize,
     counted: Counted,
     subscriber: Subscriber,
     /// The unit of each processor: AMD's machines have processors of one kind.
-    unit: OpSampling,
+    unit: Ibs,
     /// One for each processor of the session.
-    pub each: Parked<OpUnit>,
+    pub each: Parked<IbsUnit>,
 }
 
-impl OpRecording {
+impl IbsRecording {
     /// Plans the sampling of ops for these events, if one of them asks for it. `other` is the number of a session that
     /// samples ops.
     #[inline(never)] // its stack is not in use in the rest of a start
@@ -39,27 +39,27 @@ impl OpRecording {
         context: EngineContext<'_, M>,
     ) -> Result<Option<Self>, Refusal> {
         const CHOICE: u32 = event_flags::LOADS | event_flags::STORES;
-        if let Some(event) = events.iter().find(|event| event.flags & CHOICE != 0 && !event.samples_ops()) {
+        if let Some(event) = events.iter().find(|event| event.flags & CHOICE != 0 && !event.uses_ibs()) {
             return Err(invalid(ErrorCode::BadFlags, event.flags.into()).source(event.requested.source));
         }
-        let mut own = events.iter().enumerate().filter(|(_, event)| event.samples_ops());
+        let mut own = events.iter().enumerate().filter(|(_, event)| event.uses_ibs());
         let (Some((index, event)), Some(subscriber)) = (own.next(), subscriber) else { return Ok(None) };
         let source = event.requested.source;
         if own.next().is_some() || other.is_some() {
-            let refusal = Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::OpSamplingTaken).source(source);
+            let refusal = Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::IbsTaken).source(source);
             return Err(refusal.detail(other.unwrap_or(0), 0));
         }
         let select = match event.service {
             Service::Counter { state, .. } => context.hal.events.source_of(state).map(|source| source.select),
             _ => None,
         };
-        let lacking = |feature| no_op_sampling(feature).source(source);
+        let lacking = |feature| no_ibs(feature).source(source);
         let counted = select.and_then(Counted::of).ok_or_else(|| lacking(MissingFeature::OtherEvent))?;
         let unit = context.platform.on_boot_processor(ibs::examine).map_err(lacking)?;
         if !unit.counts(counted) {
             return Err(lacking(MissingFeature::NoOps));
         }
-        context.access_first(processors, RegisterGroup::OpSampling, Phase::Read)?;
+        context.access_first(processors, RegisterGroup::IbsOps, Phase::Read)?;
         Ok(Some(Self { event: index, counted, subscriber, unit, each: Parked::new() }))
     }
 
@@ -71,7 +71,7 @@ impl OpRecording {
     /// Adds a processor, whose counter counts the event.
     #[inline(never)] // its stack is not in use in the rest of a start
     pub fn add(&mut self, processor: ProcessorIndex, event: &PlannedEvent, counter: u8) -> Result<(), Refusal> {
-        let unit = OpUnit::new(self.unit, self.counted, (event.modes, event.flags), counter, self.subscriber);
+        let unit = IbsUnit::new(self.unit, self.counted, (event.modes, event.flags), counter, self.subscriber);
         self.each.add(processor, unit)
     }
 
@@ -88,11 +88,11 @@ impl OpRecording {
                 found.set(current.index(), register.into(), value);
             }
         })?;
-        lacking.refuse(STATUS_NOT_SUPPORTED, ErrorCode::NoOpSampling)?;
-        found.refuse(STATUS_DEVICE_BUSY, ErrorCode::OpSamplingInUse)?;
-        context.access_first(&processors, RegisterGroup::OpSampling, Phase::Write)?;
+        lacking.refuse(STATUS_NOT_SUPPORTED, ErrorCode::NoIbs)?;
+        found.refuse(STATUS_DEVICE_BUSY, ErrorCode::IbsInUse)?;
+        context.access_first(&processors, RegisterGroup::IbsOps, Phase::Write)?;
         for (processor, slot) in self.each.iter() {
-            let tried = context.pinned_to(*processor, |cpu| context.hal.try_op_sampling(cpu))?;
+            let tried = context.pinned_to(*processor, |cpu| context.hal.try_ibs(cpu))?;
             let control =
                 tried.map_err(|fault| context.fault_refusal(ErrorCode::RegisterFault, fault).processor(*processor))?;
             slot.try_with(|unit| unit.set_found(control));

@@ -9,7 +9,7 @@ use crate::text::unavailable::OTHER_PROFILERS;
 pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [first, second], .. } = *header;
     match cause {
-        ErrorCode::NoOpSampling => {
+        ErrorCode::NoIbs => {
             let why = match MissingFeature::from_number(first) {
                 Some(MissingFeature::NoUnit) | None => {
                     "it has no Instruction-Based Sampling (IBS) of ops, or the firmware hides it"
@@ -30,14 +30,14 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
             };
             format!("CPU {processor} does not sample {source} precisely\n  because: {why}")
         }
-        ErrorCode::OpSamplingInUse => format!(
+        ErrorCode::IbsInUse => format!(
             "the Instruction-Based Sampling of CPU {processor} is in use by another program\n  \
              because: register {first:#x} is {second:#x}"
         ),
-        ErrorCode::OpSamplingTaken if first == 0 => {
+        ErrorCode::IbsTaken if first == 0 => {
             "two events of the session are precise; AMD's processors sample one at a time".to_owned()
         }
-        ErrorCode::OpSamplingTaken => {
+        ErrorCode::IbsTaken => {
             format!("session {first} has a precise event; AMD's processors sample one at a time")
         }
         _ => String::new(),
@@ -48,7 +48,7 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
 pub fn remedy(cause: ErrorCode, header: &ReplyHeader) -> Option<String> {
     let [first, _] = header.detail;
     let text = match cause {
-        ErrorCode::NoOpSampling => match MissingFeature::from_number(first) {
+        ErrorCode::NoIbs => match MissingFeature::from_number(first) {
             Some(MissingFeature::OtherEvent) => "cycles:p or instructions:p, or the event without :p",
             Some(MissingFeature::NoOps) => "cycles:p, or the event without :p",
             Some(MissingFeature::Interrupts) => OTHER_PROFILERS,
@@ -56,9 +56,9 @@ pub fn remedy(cause: ErrorCode, header: &ReplyHeader) -> Option<String> {
             _ => "the event without :p",
         }
         .to_owned(),
-        ErrorCode::OpSamplingInUse => OTHER_PROFILERS.to_owned(),
-        ErrorCode::OpSamplingTaken if first == 0 => "one of them with :p, or one after the other".to_owned(),
-        ErrorCode::OpSamplingTaken => ".\\client status   (shows the sessions)".to_owned(),
+        ErrorCode::IbsInUse => OTHER_PROFILERS.to_owned(),
+        ErrorCode::IbsTaken if first == 0 => "one of them with :p, or one after the other".to_owned(),
+        ErrorCode::IbsTaken => ".\\client status   (shows the sessions)".to_owned(),
         _ => return None,
     };
     Some(text)

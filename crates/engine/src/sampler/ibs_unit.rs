@@ -1,6 +1,6 @@
 //! Instruction-Based Sampling of ops on a processor, beside the counter in whose interrupts it is looked at.
 
-use pmu::ibs::{Armed, Counted, Look, MemoryOp, Op, OpSampling};
+use pmu::ibs::{Armed, Counted, Ibs, Look, MemoryOp, Op};
 use pmu::{Cpu, Disturbance};
 use protocol::{
     AccessEncoding, AccessKind, AccessOperation, AccessRecord, CounterSample, Mode, PreciseKind, PreciseSample,
@@ -12,8 +12,8 @@ use super::subscriptions::Subscriber;
 
 /// The sampling of ops of a processor for a session.
 #[derive(Debug)]
-pub struct OpUnit {
-    unit: OpSampling,
+pub struct IbsUnit {
+    unit: Ibs,
     /// What it counts between two samples.
     paced_by: Counted,
     /// [`modes`] of the event.
@@ -34,10 +34,10 @@ pub struct OpUnit {
     number: u64,
 }
 
-impl OpUnit {
+impl IbsUnit {
     /// Makes one that samples nothing yet.
     pub const fn new(
-        unit: OpSampling,
+        unit: Ibs,
         paced_by: Counted,
         (modes, flags): (u32, u32),
         counter: u8,

@@ -211,7 +211,7 @@ fn refused(machine: &SimMachine, event: EventRequest) -> (u32, u64) {
 
 #[test]
 fn what_cannot_sample_ops_is_refused_with_its_reason_and_nothing_is_written() {
-    let none = |feature: MissingFeature| (ErrorCode::NoOpSampling as u32, feature as u64);
+    let none = |feature: MissingFeature| (ErrorCode::NoIbs as u32, feature as u64);
     let dump = |name: &str| cpuid_dumps::find(name).unwrap().cpuid();
     let zen4 = |change: fn(u32, [u32; 4]) -> [u32; 4]| {
         let dump = dump("zen4-7700x");
@@ -258,10 +258,10 @@ fn one_event_of_one_session_samples_ops_and_what_another_program_uses_is_left_to
     let client = Client::open(&mut engine, 1, 10);
     let ops = EventRequest { event: Event::of(raw(0xC1)), ..cycles() };
     let both = client.start_with(&mut engine, header(), &[cycles(), ops]).header();
-    assert_eq!((both.cause, both.detail[0]), (ErrorCode::OpSamplingTaken as u32, 0));
+    assert_eq!((both.cause, both.detail[0]), (ErrorCode::IbsTaken as u32, 0));
     let session = started(client, &mut engine, &header(), &[ops]);
     let second = client.start_with(&mut engine, header(), &[cycles()]).header();
-    assert_eq!((second.cause, second.detail[0]), (ErrorCode::OpSamplingTaken as u32, session));
+    assert_eq!((second.cause, second.detail[0]), (ErrorCode::IbsTaken as u32, session));
     overflow(&machine, &engine, 200);
     stopped(client, &mut engine, session, None);
     // Another program has it, and keeps it unless it is forced; it gets it back then.
@@ -270,7 +270,7 @@ fn one_event_of_one_session_samples_ops_and_what_another_program_uses_is_left_to
     let third = client.start_with(&mut engine, header(), &[cycles()]).header();
     let [register, value] = third.detail;
     let settings = ENABLE | 0xFFFF;
-    assert_eq!((third.cause, register), (ErrorCode::OpSamplingInUse as u32, CONTROL.into()));
+    assert_eq!((third.cause, register), (ErrorCode::IbsInUse as u32, CONTROL.into()));
     assert_eq!(value & settings, foreign);
     let force = StartHeader { flags: flags::FORCE, ..header() };
     let session = started(client, &mut engine, &force, &[cycles()]);
