@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, RecordedSession};
 use report::{
-    Accesses, Contents, Detail, ExportError, Filter, Input, LastBranchStats, LastBranchTable, Missing, NamePattern,
-    PerfMapProblem, Reason, SampleLocation, SampledSource, SymbolFinder, SymbolIndex, TimelineSample, pprof, timeline,
+    AccessNames, Accesses, Contents, Detail, ExportError, Filter, Input, LastBranchStats, LastBranchTable, Missing,
+    NamePattern, PerfMapProblem, Reason, SampleLocation, SampledSource, SymbolFinder, SymbolIndex, TimelineSample,
+    pprof, timeline,
 };
 
 use crate::cli::{RecordingArgs, SelectionArgs};
@@ -159,8 +160,7 @@ impl LoadedRecording {
     /// If it has none, or cannot be read.
     pub fn with_accesses(args: &RecordingArgs) -> Result<(Self, Accesses), Error> {
         let mut loaded = Self::unresolved(args.file(), &args.selection, Detail::default())?;
-        let accesses = Accesses::read(&loaded.contents, &loaded.filter, &mut reader(args.file())?);
-        let mut accesses = accesses.map_err(|error| loaded.export_error(error, None))?;
+        let mut accesses = loaded.read_accesses(&mut reader(args.file())?)?;
         if accesses.is_empty() {
             return Err(RecordingError::NoAccesses { path: loaded.path }.into());
         }
@@ -171,6 +171,26 @@ impl LoadedRecording {
         filter.symbols = resolved_names(filter, locations(), symbol_index)?;
         accesses.retain(filter, symbol_index);
         Ok((loaded, accesses))
+    }
+
+    /// Reads the accesses of the samples of a recording whose samples are resolved. Those without a precise sample are
+    /// not read again.
+    pub fn accesses(&self, output: Option<&Path>) -> Result<Accesses, Error> {
+        if self.contents.sample_counts.totals().all(|(_, total)| total.precise + total.precise_next == 0) {
+            return Ok(Accesses::default());
+        }
+        let mut accesses = self.read_accesses(&mut self.reopen(output)?)?;
+        accesses.retain(&self.filter, &self.symbol_index);
+        Ok(accesses)
+    }
+
+    fn read_accesses(&self, input: &mut dyn Input) -> Result<Accesses, Error> {
+        Accesses::read(&self.contents, &self.filter, input).map_err(|error| self.export_error(error, None))
+    }
+
+    /// Names the data of accesses by the types of PDBs.
+    pub fn access_names(&self, accesses: &Accesses, selection: &SelectionArgs) -> Result<AccessNames, Error> {
+        Ok(AccessNames::new(accesses, &self.contents, &self.symbol_index, &self.finder(selection)?))
     }
 
     /// Reads the recording at `path` without its symbols.

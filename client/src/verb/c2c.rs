@@ -231,8 +231,7 @@ fn show(args: &C2cReportArgs, context: &mut Context) -> Result<i32, Error> {
     let (loaded, accesses) = LoadedRecording::with_accesses(&args.recording)?;
     let mut names = AccessNames::default();
     if args.by_type {
-        let finder = loaded.finder(&args.recording.selection)?;
-        names = AccessNames::new(&accesses, &loaded.contents, &loaded.symbol_index, &finder);
+        names = loaded.access_names(&accesses, &args.recording.selection)?;
     }
     let found = CacheLines::new(accesses.all(), args.size(), args.max_lines(), &loaded.symbol_index, &names);
     let CacheLines { loads, without_line, modified_without_line, silent, lines, number } = found;

@@ -99,7 +99,7 @@ fn write(
         }
         // Written before, because it needs no symbols.
         ExportFormat::Autofdo => Ok(()),
-        ExportFormat::Html => return html::write(loaded, out, path).map(|()| None),
+        ExportFormat::Html => return html::write(loaded, &args.recording.selection, out, path).map(|()| None),
         ExportFormat::Json => {
             return write_json(out, &Aggregate::new(loaded, &COLUMNS, Limits::default())).map(|()| None);
         }

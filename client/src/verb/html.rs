@@ -1,5 +1,7 @@
 //! The HTML report: one file with everything in it, which loads nothing from the network.
 
+mod memory;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,6 +10,8 @@ use std::path::Path;
 use report::{CallNode, CallTree, Column, ExportError, Limits, RecordedTime, SampledSource, Table, TableRow, rates};
 use serde::Serialize;
 
+use self::memory::Memory;
+use crate::cli::SelectionArgs;
 use crate::reading::aggregate::Aggregate;
 use crate::reading::load::LoadedRecording;
 use crate::reading::summary::summary;
@@ -58,6 +62,9 @@ struct Source {
     calls: Vec<Call>,
     omitted: Vec<Omitted>,
     rates: Vec<Track>,
+    /// Where memory is slow; none without accesses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Memory>,
 }
 
 #[derive(Serialize)]
@@ -116,13 +123,25 @@ struct Track {
     events: Vec<u64>,
 }
 
-/// Writes the page.
-pub fn write(loaded: &LoadedRecording, out: &mut dyn Write, path: Option<&Path>) -> Result<(), Error> {
-    let page = page(loaded, path)?;
+/// Writes the page. `selection` says where the types of data are searched for.
+pub fn write(
+    loaded: &LoadedRecording,
+    selection: &SelectionArgs,
+    out: &mut dyn Write,
+    path: Option<&Path>,
+) -> Result<(), Error> {
+    let page = page(loaded, selection, path)?;
     // In a script element only `<` can end the data.
     let data = serde_json::to_string(&page)?.replace('<', "\\u003c");
+    // A page without accesses has nothing of their part.
+    let [section, style, script] =
+        if page.sources.iter().any(|source| source.memory.is_some()) { memory::PARTS } else { [""; 3] };
+    let joined = |own: &str, of_memory: &str| format!("{own}{of_memory}").trim_end().to_owned();
     // The data comes last, so that nothing in it is taken for a place.
-    let html = PAGE.replace("{{style}}", STYLE.trim_end()).replace("{{script}}", SCRIPT.trim_end());
+    let html = PAGE
+        .replace("{{memory}}\n", section)
+        .replace("{{style}}", &joined(STYLE, style))
+        .replace("{{script}}", &joined(SCRIPT, script));
     let (before, after) = html.split_once("{{data}}").unwrap_or((&html, ""));
     for part in [before, &data, after] {
         out.write_all(part.as_bytes()).map_err(OutputError::Stream)?;
@@ -130,8 +149,10 @@ pub fn write(loaded: &LoadedRecording, out: &mut dyn Write, path: Option<&Path>)
     Ok(())
 }
 
-fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
+fn page(loaded: &LoadedRecording, selection: &SelectionArgs, path: Option<&Path>) -> Result<Page, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
+    let accesses = loaded.accesses(path)?;
+    let names = loaded.access_names(&accesses, selection)?;
     let aggregate = Aggregate::new(loaded, &FUNCTIONS, Limits { rows: Some(0), ..Limits::default() });
     let failed = |error: ExportError| loaded.export_error(error, None);
     let time = RecordedTime::read(&mut loaded.reopen(path)?).map_err(|error| failed(error.into()))?;
@@ -162,6 +183,7 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
             rates: tracks
                 .map(|((_, processor), events)| Track { processor: *processor, events: events.clone() })
                 .collect(),
+            memory: Memory::new(loaded, &accesses, key, &names),
         }
     });
     Ok(Page {

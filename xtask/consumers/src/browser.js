@@ -1,6 +1,6 @@
 // Opens exports of a recording in Chromium: the page and the flame graph of halprof, and speedscope with its profile.
-// node browser.js CHROMIUM FOLDER SCHEMAS; FOLDER has the exports, and report.json of `client report --sort
-// process,module,symbol`; SCHEMAS are those of the documents in JSON.
+// node browser.js CHROMIUM FOLDER SCHEMAS; FOLDER has the exports, report.json of `client report --sort
+// process,module,symbol`, and loads.json of `client mem report`; SCHEMAS are those of the documents in JSON.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -58,6 +58,27 @@ async function testPage(browser) {
   assert.ok(found.length > 0 && found.length < names.length && found.every(row => row.join(' ').includes('library7.dll')));
   assert.ok((await page.$$('.rates svg polyline')).length > 1, 'a line for each CPU');
   assert.match(await page.$eval('#account', account => account.textContent), /Lost +0 samples/);
+  await end();
+}
+
+/** The page has the rows of `mem report`, and a search leaves those of code and data that match. */
+async function testMemory(browser) {
+  const [event] = JSON.parse(read('loads.json')).events;
+  const { page, end } = await open(browser, path.join(folder, 'loads.html'));
+  const rows = () => page.$$eval('#memory-tables table', tables => tables.map(table =>
+    [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent))));
+  const [sources, latencies, functions, lines] = await rows();
+  const tenths = share => (share * 100).toFixed(1);
+  const wanted = event.rows.map(row => [
+    row.columns.source,
+    `${tenths(row.share)} % \u00b1 ${tenths(row.share_error)}`,
+    `${tenths(row.latency_share)} % \u00b1 ${tenths(row.latency_error)}`,
+  ]);
+  assert.deepEqual(sources.map(row => row.slice(0, 3)), wanted);
+  assert.equal(latencies.flat().filter(text => /^\d+-\d+$/.test(text)).length, latencies.length);
+  assert.deepEqual([functions.length, lines.length], [4, 200]);
+  await page.type('#search', lines[0][0]);
+  assert.deepEqual((await rows()).map(table => table.length), [sources.length, latencies.length, 0, 1]);
   await end();
 }
 
@@ -152,6 +173,7 @@ function testDocuments() {
   const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--allow-file-access-from-files'] });
   try {
     await testPage(browser);
+    await testMemory(browser);
     await testFlamegraph(browser);
     await testCalls(browser);
     await testSpeedscope(browser);

@@ -45,6 +45,9 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     let mut synthetic = workspace.cargo("run");
     synthetic.args(["--quiet", "--locked", "-p", "report", "--example", "synthetic", "--", SAMPLES]).arg(&recording);
     run::verbose(&mut synthetic)?;
+    let mut loads = workspace.cargo("run");
+    loads.args(["--quiet", "--locked", "-p", "report", "--example", "loads", "--", SAMPLES]);
+    run::verbose(loads.arg(folder.join("loads.rec")))?;
     run::verbose(workspace.cargo("build").args(["--quiet", "--locked", "-p", "client"]))?;
     let client = Client { program: workspace.root().join("target/debug/client"), folder: folder.clone() };
     for (words, output) in [
@@ -57,6 +60,8 @@ pub fn run(workspace: &Workspace) -> Result<()> {
         client.run(&[words, &["x.rec", "-o", output]].concat())?;
     }
     files::write(&folder.join("report.json"), client.run(&["report", "x.rec", "--json"])?)?;
+    client.run(&["export", "--format", "html", "loads.rec", "-o", "loads.html"])?;
+    files::write(&folder.join("loads.json"), client.run(&["mem", "report", "loads.rec", "--json"])?)?;
     let wanted = modules(&client)?;
     ensure!(wanted.len() > 10, "the recording has only {wanted:?}");
     pprof(&folder, &wanted)?;

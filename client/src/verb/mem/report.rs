@@ -55,7 +55,7 @@ impl Document for MemoryReport<'_> {
 /// The accesses of an event.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct MemoryEvent {
+pub struct MemoryEvent {
     /// Name, on a hybrid with the core type of the processors.
     name: String,
     /// Core type of the processors, on a hybrid.
@@ -75,13 +75,13 @@ struct MemoryEvent {
     without_address: u64,
     /// What names their data, if the columns have its names.
     #[serde(skip_serializing_if = "Option::is_none")]
-    named: Option<NamedAccesses>,
+    pub named: Option<NamedAccesses>,
     /// All selected accesses.
-    total: MemoryRow,
+    pub total: MemoryRow,
     /// Number of rows, also of those that are not shown.
     #[serde(rename = "different")]
-    distinct: usize,
-    rows: Vec<MemoryRow>,
+    pub distinct: usize,
+    pub rows: Vec<MemoryRow>,
     #[serde(skip)]
     bias: Vec<&'static str>,
 }
@@ -89,11 +89,11 @@ struct MemoryEvent {
 /// Numbers of selected accesses by what names their data.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct NamedAccesses {
+pub struct NamedAccesses {
     /// A variable of a module has the address.
-    by_address: u64,
+    pub by_address: u64,
     /// A variable of the function has the memory, or points to it.
-    by_instruction: u64,
+    pub by_instruction: u64,
     /// Nothing. The operand of the instruction is known.
     only_operand: u64,
     /// Nothing.
@@ -118,14 +118,14 @@ impl NamedAccesses {
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct MemoryRow {
+pub struct MemoryRow {
     samples: u64,
     /// Share of the events that the samples represent, from 0 to 1.
-    share: f64,
+    pub share: f64,
     /// Its standard error.
     share_error: f64,
     /// Share of the cycles for which all loads waited, from 0 to 1; `None` if no record has a latency.
-    latency_share: Option<f64>,
+    pub latency_share: Option<f64>,
     /// Its standard error.
     latency_error: Option<f64>,
     /// Mean of the latencies in core clock cycles.
@@ -163,22 +163,22 @@ impl MemoryRow {
 }
 
 impl MemoryEvent {
-    fn new(
+    /// Groups the accesses of a source by `fields`, into at most `limit` rows. Their data have the names of `names`.
+    pub fn new(
         loaded: &LoadedRecording,
         accesses: &Accesses,
         source: SampledSource,
-        args: &MemReportArgs,
+        (fields, limit): (&[AccessField], Option<usize>),
         names: Option<&AccessNames>,
     ) -> Self {
         let LoadedRecording { contents, symbol_index, .. } = loaded;
-        let fields = args.fields();
         let columns: Vec<_> = fields.iter().map(|field| field.column()).collect();
         let of = || accesses.of(source);
         let number = |is: fn(&Access) -> bool| of().filter(|access| is(access)).count() as u64;
         let unnamed = AccessNames::default();
         let table = AccessTable::new(of(), &columns, contents, symbol_index, names.unwrap_or(&unnamed));
         let total = MemoryRow::new(&table.total(), &[]);
-        let (rows, distinct) = table.first(args.max_rows());
+        let (rows, distinct) = table.first(limit);
         let AccessStats { samples, accesses, without_memory } = accesses.stats(source);
         let mut bias: Vec<&'static str> = of().filter_map(|access| bias(access.encoding)).collect();
         bias.sort_unstable();
@@ -205,12 +205,12 @@ pub fn run(args: &MemReportArgs, context: &mut Context) -> Result<i32, Error> {
     let (loaded, accesses) = LoadedRecording::with_accesses(&args.recording)?;
     let sources = accesses.sources();
     let names = if args.fields().iter().any(|field| field.is_type()) {
-        let finder = loaded.finder(&args.recording.selection)?;
-        Some(AccessNames::new(&accesses, &loaded.contents, &loaded.symbol_index, &finder))
+        Some(loaded.access_names(&accesses, &args.recording.selection)?)
     } else {
         None
     };
-    let event = |source: &SampledSource| MemoryEvent::new(&loaded, &accesses, *source, args, names.as_ref());
+    let view = (args.fields(), args.max_rows());
+    let event = |source: &SampledSource| MemoryEvent::new(&loaded, &accesses, *source, view, names.as_ref());
     let report = MemoryReport {
         recording: Header::new(&loaded),
         events: sources.iter().map(event).collect(),
@@ -243,7 +243,7 @@ const fn bias(encoding: AccessEncoding) -> Option<&'static str> {
 
 /// Formats an event with the escape sequences of colors.
 fn text(event: &MemoryEvent, fields: &[AccessField], width: usize) -> String {
-    let mut parts = vec![properties(&account(event))];
+    let mut parts = vec![account(event)];
     parts.push(match &event.rows[..] {
         [] => "no accesses".to_owned(),
         rows => table(rows, fields, width),
@@ -256,8 +256,8 @@ fn text(event: &MemoryEvent, fields: &[AccessField], width: usize) -> String {
     parts.join("\n\n")
 }
 
-/// Returns what became of the samples of an event, and what they are a sample of.
-fn account(event: &MemoryEvent) -> Vec<(&'static str, String)> {
+/// Formats what became of the samples of an event, and what they are a sample of.
+pub fn account(event: &MemoryEvent) -> String {
     let MemoryEvent {
         name, samples, accesses, without_memory, selected, unknown, without_address, named, total, ..
     } = event;
@@ -282,7 +282,7 @@ fn account(event: &MemoryEvent) -> Vec<(&'static str, String)> {
         lines.extend(told(only_operand + unknown, ": no PDB says what the data is").map(|text| ("No name", text)));
     }
     lines.extend(event.bias.iter().map(|bias| ("Bias", (*bias).to_owned())));
-    lines
+    properties(&lines)
 }
 
 /// Formats the rows. Names that can be long leave no room for the last columns of numbers.

@@ -1,5 +1,6 @@
 //! Tests of `mem` and `c2c`.
 
+mod page;
 mod record;
 mod types;
 

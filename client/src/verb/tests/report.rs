@@ -176,7 +176,7 @@ fn bytes() -> Vec<u8> {
     writer.finish(&summary()).unwrap()
 }
 
-fn recording() -> File {
+pub(super) fn recording() -> File {
     File::holding(&bytes())
 }
 

@@ -24,7 +24,7 @@ fn program(name: &str) -> Vec<u8> {
 }
 
 /// Returns the recording of a script in the program, beside its image and its PDB if `has_pdb`.
-fn recording_with(steps: &[Step], has_pdb: bool) -> File {
+pub fn recording_with(steps: &[Step], has_pdb: bool) -> File {
     let image = program("pointers.exe.gz");
     let PeHeaders { timestamp, image_size, debug, .. } = PeHeaders::parse(&*image).unwrap();
     let module = Module {
@@ -47,7 +47,7 @@ fn recording_with(steps: &[Step], has_pdb: bool) -> File {
     file
 }
 
-fn script() -> Vec<Step> {
+pub fn script() -> Vec<Step> {
     let at = |ip, step: Step| Step { ip, ..step };
     [
         times(60, at(VALUE, load(9, HEAP + 8, 0x0B, 200))),
