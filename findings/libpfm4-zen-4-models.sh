@@ -7,8 +7,8 @@
 # no events. The models are those of public dumps of InstLatX64; an emulator gives them to the library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
-unpack qemu-user=1:7.2+dfsg-7+deb12u18+b3 libpfm4-dev=4.13.0-1 libcapstone4 libgnutls30 liburing2 libp11-kit0 libidn2-0 \
-    libunistring2 libtasn1-6 libnettle8 libhogweed6 libgmp10 libffi8 libglib2.0-0 libpcre2-8-0 zlib1g libzstd1
+unpack qemu-user=1:7.2+dfsg-7+deb12u18+b3 libpfm4-dev=4.13.0-1 libcapstone4 libgnutls30 liburing2 libp11-kit0 \
+    libidn2-0 libunistring2 libtasn1-6 libnettle8 libhogweed6 libgmp10 libffi8 libglib2.0-0 libpcre2-8-0 zlib1g libzstd1
 cat > present.c <<'TEXT'
 #include <perfmon/pfmlib.h>
 #include <stdio.h>
