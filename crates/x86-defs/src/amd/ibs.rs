@@ -1,6 +1,13 @@
-//! Instruction-Based Sampling of ops (PPR, "Instruction Based Sampling"; Linux, arch/x86/include/asm/amd/ibs.h).
+//! Instruction-Based Sampling of fetches and of ops (PPR, "Instruction Based Sampling"; Linux,
+//! arch/x86/include/asm/amd/ibs.h).
 
 use bitfield_struct::bitfield;
+
+/// IBS_FETCH_CTL: [`IbsFetchCtl`].
+pub const IBS_FETCH_CTL: u32 = 0xC001_1030;
+
+/// IBS_FETCH_LINADDR: the linear address of the fetch.
+pub const IBS_FETCH_LINADDR: u32 = 0xC001_1031;
 
 /// IBS_OP_CTL: [`IbsOpCtl`].
 pub const IBS_OP_CTL: u32 = 0xC001_1033;
@@ -22,6 +29,47 @@ pub const IBS_DC_LINADDR: u32 = 0xC001_1038;
 
 /// IBSCTL: [`IbsCtl`].
 pub const IBSCTL: u32 = 0xC001_103A;
+
+/// IBS_FETCH_CTL. What the processor sets describes the fetch while `val` is set.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct IbsFetchCtl {
+    /// IbsFetchMaxCnt: bits 19:4 of the period.
+    pub max_cnt: u16,
+    /// IbsFetchCnt: bits 19:4 of the fetches of the period.
+    pub cnt: u16,
+    /// IbsFetchLat: cycles until the fetch was delivered, or abandoned.
+    pub lat: u16,
+    /// IbsFetchEn.
+    pub en: bool,
+    /// IbsFetchVal: the registers have a sample, and the unit stands still.
+    pub val: bool,
+    /// IbsFetchComp: the fetch was delivered.
+    pub comp: bool,
+    /// IbsIcMiss.
+    pub ic_miss: bool,
+    /// IbsPhyAddrValid.
+    pub phy_addr_valid: bool,
+    /// IbsL1TlbPgSz.
+    #[bits(2)]
+    pub l1_tlb_pg_sz: u8,
+    /// IbsL1TlbMiss.
+    pub l1_tlb_miss: bool,
+    /// IbsL2TlbMiss.
+    pub l2_tlb_miss: bool,
+    /// IbsRandEn: the low bits of the period are random.
+    pub rand_en: bool,
+    /// IbsFetchL2Miss.
+    pub l2_miss: bool,
+    /// IbsFetchL3MissOnly.
+    pub l3_miss_only: bool,
+    /// IbsFetchOcMiss: the op cache.
+    pub oc_miss: bool,
+    /// IbsFetchL3Miss.
+    pub l3_miss: bool,
+    #[bits(2)]
+    _reserved: u8,
+}
 
 /// IBS_OP_CTL.
 #[bitfield(u64)]

@@ -21,7 +21,7 @@
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
 //! | the last branches in registers | `last_branches/mod.rs`; `processor/branches.rs` for the branches that code takes |
-//! | samples of ops that an AMD processor takes itself (IBS) | `ibs/mod.rs`; `processor/ops.rs` for the ops that code executes |
+//! | samples of ops and fetches that an AMD processor takes itself (IBS) | `ibs/mod.rs`, `ibs/fetch.rs`; `processor/ops.rs` for what code executes |
 //! | when an interrupt is raised, merged, delivered | `processor/interrupts.rs`; `interrupt_mode.rs` for differences between processors |
 //! | when timers of Windows expire, which is not a matter of the PMU | `kernel_timer.rs` |
 //! | counters that count nothing or a share; a loop with known events | `movement.rs` |
@@ -75,7 +75,7 @@ mod writable;
 pub use counter::CounterId;
 pub use debug_store::{Branch, Fragments, INSTRUCTION_LENGTH, Memory, RecordedAccess, Stored};
 pub use fault::{FaultingAccess, GeneralProtection, Quirk};
-pub use ibs::{DataSource, ExecutedOp, MemoryAccess, OpKind};
+pub use ibs::{DataSource, ExecutedFetch, ExecutedOp, FetchSource, MemoryAccess, OpKind};
 pub use interrupt_mode::InterruptMode;
 pub use kernel_timer::{DEFAULT_RESOLUTION, FINEST_RESOLUTION, TimerMode, next_due};
 pub use last_branches::{BranchKind, TakenBranch};

@@ -77,7 +77,7 @@ fn a_processor_has_the_registers_that_cpuid_enumerates() {
     let nothing = [false; 5];
     let misc_alone = [true, false, false, false, false];
     let at = |number, capabilities| Leaf { perf_capabilities: Some(capabilities), ..version(number) };
-    for (name, mut processor, exist) in [
+    for (name, mut processor, exist) in vec![
         ("everything", with_capabilities(capabilities(4)), baseline),
         ("no adaptive records", with_capabilities(capabilities(3)), format_0),
         ("an unknown format", with_capabilities(7 << 8 | BASELINE), store),

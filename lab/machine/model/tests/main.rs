@@ -12,6 +12,7 @@ mod extra;
 mod freeze;
 mod hidden;
 mod ibs;
+mod ibs_fetches;
 mod interrupt_modes;
 mod merged;
 mod metrics;

@@ -1,26 +1,29 @@
-//! What Instruction-Based Sampling of ops a processor has, from CPUID, and what it does wrong.
+//! What Instruction-Based Sampling a processor has, from CPUID, and what it does wrong.
 
 use crate::bits::{bit, byte};
 use crate::cpuid::{Cpuid, family, is_amd};
 
 /// Bits of leaf 8000001BH, EAX.
 const VALID: u32 = 0;
+const FETCH_SAMPLING: u32 = 1;
 const OP_SAMPLING: u32 = 2;
 const COUNTER_ACCESS: u32 = 3;
 const COUNTS_OPS: u32 = 4;
 const BRANCH_TARGET: u32 = 5;
 const LONG_COUNTER: u32 = 6;
 const RIP_INVALID: u32 = 7;
+const FETCH_EXTENSION: u32 = 9;
 const DATA_4: u32 = 10;
 const L3_MISS_ONLY: u32 = 11;
 const LATENCY_FILTER: u32 = 12;
 const DISABLE: u32 = 13;
 const RIP_FILTER: u32 = 15;
+const PHYSICAL_ADDRESS: u32 = 19;
 
 /// The flags where the leaf does not say: fetch and op sampling, with a counter of 20 bits (BKDG of family 10h).
 const WITHOUT_FLAGS: u32 = 0b111;
 
-/// The sampling of ops of a processor.
+/// The units of a processor.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     flags: u32,
@@ -29,7 +32,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Returns `None` without op sampling. Hypervisors show the leaf and refuse the registers.
+    /// Returns `None` without a unit. Hypervisors show the leaf and refuse the registers.
     pub(super) fn read(cpuid: Cpuid<'_>) -> Option<Self> {
         let [last, ..] = cpuid(0x8000_0000, 0);
         let [signature, _, features, _] = cpuid(1, 0);
@@ -40,11 +43,41 @@ impl Facts {
         let [flags, ..] = if last >= 0x8000_001B { cpuid(0x8000_001B, 0) } else { [0; 4] };
         let flags = if bit(flags.into(), VALID) { flags } else { WITHOUT_FLAGS };
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
-        bit(flags.into(), OP_SAMPLING).then_some(Self { flags, family: family(signature), model })
+        let has_unit = bit(flags.into(), OP_SAMPLING) || bit(flags.into(), FETCH_SAMPLING);
+        has_unit.then_some(Self { flags, family: family(signature), model })
     }
 
     fn has(&self, flag: u32) -> bool {
         bit(self.flags.into(), flag)
+    }
+
+    pub(super) fn samples_ops(&self) -> bool {
+        self.has(OP_SAMPLING)
+    }
+
+    pub(super) fn samples_fetches(&self) -> bool {
+        self.has(FETCH_SAMPLING)
+    }
+
+    /// Returns whether the register with the latency of page walks exists.
+    pub(super) fn has_fetch_extension(&self) -> bool {
+        self.has(FETCH_EXTENSION)
+    }
+
+    /// Returns whether what is said of a fetch means something only with a physical address.
+    pub(super) fn needs_physical_address(&self) -> bool {
+        self.has(PHYSICAL_ADDRESS)
+    }
+
+    /// Returns whether fetches tell misses of the L2 cache.
+    pub(super) fn is_zen(&self) -> bool {
+        self.family >= 0x17
+    }
+
+    /// Returns whether the counter of fetches is only written while the unit is off (Linux,
+    /// `fetch_count_reset_broken`).
+    pub(super) fn keeps_fetch_counter(&self) -> bool {
+        matches!(self.family, 0x16..=0x18)
     }
 
     /// Returns the number of bits of the period and of its counter.

@@ -1,5 +1,5 @@
-//! Instruction-Based Sampling of ops, AMD from family 10h on (PPR and BKDG, "Instruction Based Sampling"; Linux,
-//! arch/x86/events/amd/ibs.c). Sampling of fetches is not modelled.
+//! Instruction-Based Sampling, AMD from family 10h on (PPR and BKDG, "Instruction Based Sampling"; Linux,
+//! arch/x86/events/amd/ibs.c): of ops here, of fetches in `fetch.rs`.
 //!
 //! After a period of cycles or of ops the unit tags an op, and when that has retired, it stores what happened to it in
 //! registers and stands still. Software reads them and lets it go on. The interrupt that it can raise has a local
@@ -9,6 +9,7 @@
 //! late for an op that is tagged, and its sample comes, or does not, by turns.
 
 mod facts;
+mod fetch;
 mod op;
 
 use crate::bits::{bit, field, ones};
@@ -16,6 +17,8 @@ use crate::cpuid::Cpuid;
 use crate::fault::{GeneralProtection, refuse_reserved};
 
 use facts::Facts;
+use fetch::Fetches;
+pub use fetch::{ExecutedFetch, FetchSource};
 use op::Record;
 pub use op::{DataSource, ExecutedOp, MemoryAccess, OpKind};
 
@@ -65,6 +68,7 @@ pub(crate) struct Ibs {
     next: usize,
     /// The state of the random numbers.
     random: u64,
+    fetches: Fetches,
 }
 
 impl Ibs {
@@ -80,6 +84,7 @@ impl Ibs {
             ops: Vec::new(),
             next: 0,
             random: 1,
+            fetches: Fetches::default(),
         }
     }
 
@@ -91,6 +96,22 @@ impl Ibs {
     pub(crate) fn lose_power(&mut self) {
         (self.control, self.control_2, self.tagged) = (0, 0, None);
         self.record = [0; 8];
+        self.fetches.lose_power();
+    }
+
+    pub(crate) fn set_fetches(&mut self, fetches: Vec<ExecutedFetch>) {
+        self.fetches.set_fetches(fetches);
+    }
+
+    pub(crate) fn follows_fetches(&self) -> bool {
+        self.fetches.is_at_work()
+    }
+
+    /// Lets so many fetches happen; those without an address are at `place`.
+    pub(crate) fn fetch(&mut self, number: u64, place: u64) {
+        if let Some(facts) = &self.facts {
+            self.fetches.run(number, place, facts);
+        }
     }
 
     /// Lets an op retire.
@@ -195,6 +216,7 @@ impl Ibs {
         match msr {
             TARGET if facts.has_branch_target() => Some(6),
             DATA_4 if facts.has_data_4() => Some(7),
+            _ if !facts.samples_ops() => None,
             _ if RECORD.contains(&msr) => usize::try_from(msr - RECORD.start()).ok(),
             _ => None,
         }
@@ -203,11 +225,15 @@ impl Ibs {
     /// Reads a register. Returns `None` if it does not exist.
     pub(crate) fn rdmsr(&self, msr: u32) -> Option<u64> {
         let facts = self.facts.as_ref()?;
+        if let Some(value) = self.fetches.rdmsr(msr, facts) {
+            return Some(value);
+        }
         match msr {
+            ENTRY => Some(self.entry),
+            _ if !facts.samples_ops() => None,
             CONTROL if facts.has_counter_access() => Some(self.control),
             CONTROL => Some(self.control & ones(COUNTER.1)),
             CONTROL_2 => facts.has_second_control().then_some(self.control_2),
-            ENTRY => Some(self.entry),
             _ => self.record.get(self.place(msr)?).copied(),
         }
     }
@@ -216,6 +242,9 @@ impl Ibs {
     pub(crate) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         self.rdmsr(msr)?;
         let facts = self.facts.as_ref()?;
+        if let Some(written) = self.fetches.wrmsr(msr, value, facts) {
+            return Some(written);
+        }
         Some(match msr {
             CONTROL => refuse_reserved(value, !writable(facts)).map(|()| self.set_control(value)),
             CONTROL_2 => {
