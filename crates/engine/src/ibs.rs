@@ -1,5 +1,5 @@
-//! Ops of a session that AMD's Instruction-Based Sampling samples: the event of cycles or of instructions that is
-//! precise. A counter counts the event, and in its interrupts the unit of the processor is looked at.
+//! Ops or fetches of a session that AMD's Instruction-Based Sampling samples: the event of cycles or of instructions
+//! that is precise. A counter counts the event, and in its interrupts the unit of the processor is looked at.
 
 use pmu::ProcessorIndex;
 use pmu::first_access::{Phase, RegisterGroup};
@@ -14,7 +14,7 @@ use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid, no_ibs};
 use crate::sampler::{IbsUnit, Subscriber};
 
-/// The ops of a session.
+/// The ops or fetches of a session.
 #[derive(Debug)]
 pub struct IbsRecording {
     /// Index of the event.
@@ -28,18 +28,21 @@ pub struct IbsRecording {
 }
 
 impl IbsRecording {
-    /// Plans the sampling of ops for these events, if one of them asks for it. `other` is the number of a session that
-    /// samples ops.
+    /// Plans the sampling for these events, if one of them asks for it. `other` is the number of a session that has the
+    /// units.
     #[inline(never)] // its stack is not in use in the rest of a start
     pub fn plan<M: Platform>(
         events: &[PlannedEvent],
-        processors: &[ProcessorIndex],
         subscriber: Option<Subscriber>,
         other: Option<u64>,
         context: EngineContext<'_, M>,
     ) -> Result<Option<Self>, Refusal> {
-        const CHOICE: u32 = event_flags::LOADS | event_flags::STORES;
-        if let Some(event) = events.iter().find(|event| event.flags & CHOICE != 0 && !event.uses_ibs()) {
+        const FETCHES: u32 = event_flags::FETCHES;
+        let is_wrong = |event: &&PlannedEvent| {
+            let chosen = event.flags & (FETCHES | event_flags::LOADS | event_flags::STORES);
+            chosen != 0 && !event.uses_ibs() || chosen & FETCHES != 0 && chosen != FETCHES
+        };
+        if let Some(event) = events.iter().find(is_wrong) {
             return Err(invalid(ErrorCode::BadFlags, event.flags.into()).source(event.requested.source));
         }
         let mut own = events.iter().enumerate().filter(|(_, event)| event.uses_ibs());
@@ -54,13 +57,21 @@ impl IbsRecording {
             _ => None,
         };
         let lacking = |feature| no_ibs(feature).source(source);
-        let counted = select.and_then(Counted::of).ok_or_else(|| lacking(MissingFeature::OtherEvent))?;
+        let fetches = event.flags & FETCHES != 0;
+        let counted = select.and_then(|select| Counted::of(select, fetches));
+        let counted = counted.ok_or_else(|| lacking(MissingFeature::OtherEvent))?;
         let unit = context.platform.on_boot_processor(ibs::examine).map_err(lacking)?;
         if !unit.counts(counted) {
-            return Err(lacking(MissingFeature::NoOps));
+            return Err(lacking(if fetches { MissingFeature::NoFetches } else { MissingFeature::NoOps }));
         }
-        context.access_first(processors, RegisterGroup::IbsOps, Phase::Read)?;
         Ok(Some(Self { event: index, counted, subscriber, unit, each: Parked::new() }))
+    }
+
+    const fn group(&self) -> RegisterGroup {
+        match self.counted {
+            Counted::Cycles | Counted::Ops => RegisterGroup::IbsOps,
+            Counted::Fetches => RegisterGroup::IbsFetches,
+        }
     }
 
     /// Returns the index of its event.
@@ -75,27 +86,34 @@ impl IbsRecording {
         self.each.add(processor, unit)
     }
 
-    /// Checks that each processor has the unit, that no interrupt of it is delivered, and unless `force` that no other
-    /// program uses them, and tries what the session will write.
+    /// Checks that these of its processors have the unit, that no interrupt of it is delivered, and unless `force` that
+    /// no other program uses them, and tries what the session will write. It does not run there yet.
     #[inline(never)] // its stack is not in use in the rest of a start
-    pub fn acquire<M: Platform>(&self, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
-        let processors = self.each.processors()?;
+    pub fn acquire<M: Platform>(
+        &self,
+        processors: &[ProcessorIndex],
+        force: bool,
+        context: EngineContext<'_, M>,
+    ) -> Result<(), Refusal> {
+        context.access_first(processors, self.group(), Phase::Read)?;
         let (lacking, found) = (FirstFailure::none(), FirstFailure::none());
-        context.on_awake(&processors, |current| {
+        context.on_awake(processors, |current| {
             if let Err(feature) = self.unit.check(current.cpu()) {
                 lacking.set(current.index(), feature as u64, 0);
-            } else if let Some((register, value)) = self.unit.in_use_elsewhere(current.cpu()).filter(|_| !force) {
+            } else if let Some((register, value)) =
+                self.unit.in_use_elsewhere(current.cpu(), self.counted).filter(|_| !force)
+            {
                 found.set(current.index(), register.into(), value);
             }
         })?;
         lacking.refuse(STATUS_NOT_SUPPORTED, ErrorCode::NoIbs)?;
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::IbsInUse)?;
-        context.access_first(&processors, RegisterGroup::IbsOps, Phase::Write)?;
-        for (processor, slot) in self.each.iter() {
-            let tried = context.pinned_to(*processor, |cpu| context.hal.try_ibs(cpu))?;
+        context.access_first(processors, self.group(), Phase::Write)?;
+        for processor in processors {
+            let tried = context.pinned_to(*processor, |cpu| context.hal.try_ibs(self.counted, cpu))?;
             let control =
                 tried.map_err(|fault| context.fault_refusal(ErrorCode::RegisterFault, fault).processor(*processor))?;
-            slot.try_with(|unit| unit.set_found(control));
+            self.each.of(*processor).map(|slot| slot.try_with(|unit| unit.set_found(control)));
         }
         Ok(())
     }

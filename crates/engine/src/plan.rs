@@ -33,7 +33,7 @@ use crate::rounds::{Counted, Placed, Placer, Unplaced};
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
-use recorded::add_ops;
+use recorded::add_ibs;
 use request::{check, check_core_type, how_to_serve, within};
 use sample_ring::Slot;
 use served::Served;
@@ -126,7 +126,7 @@ impl<M: Platform> Planner<'_, M> {
         }
         let subscriber = rings.as_ref().map(|rings| rings.subscriber);
         let last_branches = self.last_branches(header, &planned, &processors, subscriber)?;
-        let ibs_recording = self.ops(&planned, &processors, subscriber)?;
+        let ibs_recording = self.ibs(&planned, subscriber)?;
         let mut session = Session {
             number,
             tag: self.free_tag()?,
@@ -185,6 +185,9 @@ impl<M: Platform> Planner<'_, M> {
         session.processors.truncate(processors);
         session.times.truncate(processors);
         session.rotations.retain(|(other, _)| *other != processor);
+        if let Some(recording) = &mut session.ibs_recording {
+            recording.each.remove(processor);
+        }
     }
 
     #[inline(never)] // its frame is smaller than that of its caller, which makes less code
@@ -292,7 +295,7 @@ impl<M: Platform> Planner<'_, M> {
         if let Some(recording) = &mut session.last_branches {
             recording.add(processor, &session.events, core_type)?;
         }
-        add_ops(session, processor)?;
+        add_ibs(session, processor)?;
         self.add_ring(session, processor)
     }
 

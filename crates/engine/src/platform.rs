@@ -305,7 +305,9 @@ impl<M: Platform> EngineContext<'_, M> {
                 if group == RegisterGroup::LastBranches && fault.access == Access::ReadBack {
                     return no_last_branches(MissingFeature::NotDelivered).processor(processor);
                 }
-                if group == RegisterGroup::IbsOps && fault.access == Access::ReadBack {
+                if matches!(group, RegisterGroup::IbsOps | RegisterGroup::IbsFetches)
+                    && fault.access == Access::ReadBack
+                {
                     return no_ibs(ibs::MissingFeature::NotDelivered).processor(processor);
                 }
                 let does_not_work = group == RegisterGroup::Counters && fault.access == Access::ReadBack;

@@ -128,7 +128,9 @@ impl Resources {
         }
         // The last: what it tries is written beside what the others have left.
         session.last_branches.as_ref().map_or(Ok(()), |recording| recording.acquire(force, context))?;
-        session.ibs_recording.as_ref().map_or(Ok(()), |recording| recording.acquire(force, context))?;
+        if let Some(recording) = &session.ibs_recording {
+            recording.acquire(&recording.each.processors()?, force, context)?;
+        }
         Ok(Taken::All)
     }
 

@@ -1,4 +1,4 @@
-//! Ops that AMD's Instruction-Based Sampling samples in the interrupts of a counter.
+//! Ops and fetches that AMD's Instruction-Based Sampling samples in the interrupts of a counter.
 
 #![cfg(test)]
 
@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use ::engine::{Engine, Interrupted};
 use model::{
-    DataSource as From, ExecutedOp, FaultingAccess, InterruptMode, MemoryAccess, Mode, OpKind, Processor, Quirk,
+    DataSource as From, ExecutedFetch, ExecutedOp, FaultingAccess, FetchSource, InterruptMode, MemoryAccess, Mode,
+    OpKind, Processor, Quirk,
 };
 use pmu::ibs::MissingFeature;
 use pmu::source::RawEvent;
@@ -19,14 +20,15 @@ use simulation::{Client, SimMachine};
 
 use crate::recorded::scene::{engine, fetched, machine, started, stopped};
 
-/// A processor of each generation, its encoding, and the number of its source for the L3 cache.
-const PROCESSORS: [(&str, AccessEncoding, u32); 6] = [
-    ("deneb-940", AccessEncoding::Ibs, 2),
-    ("rome-7742", AccessEncoding::Ibs, 2),
-    ("milan-7713", AccessEncoding::IbsZen3, 2),
-    ("cezanne-5800h", AccessEncoding::IbsZen3Client, 2),
-    ("zen4-7700x", AccessEncoding::IbsZen4, 1),
-    ("zen5-9800x3d", AccessEncoding::IbsZen4, 1),
+/// A processor of each generation, its encodings of ops and of fetches, and the number of an op's source for the L3
+/// cache.
+const PROCESSORS: [(&str, [AccessEncoding; 2], u32); 6] = [
+    ("deneb-940", [AccessEncoding::Ibs, AccessEncoding::IbsFetch], 2),
+    ("rome-7742", [AccessEncoding::Ibs, AccessEncoding::IbsFetchZen], 2),
+    ("milan-7713", [AccessEncoding::IbsZen3, AccessEncoding::IbsFetchZen3], 2),
+    ("cezanne-5800h", [AccessEncoding::IbsZen3Client, AccessEncoding::IbsFetchZen], 2),
+    ("zen4-7700x", [AccessEncoding::IbsZen4, AccessEncoding::IbsFetchZen4], 1),
+    ("zen5-9800x3d", [AccessEncoding::IbsZen4, AccessEncoding::IbsFetchZen4], 1),
 ];
 
 const INTERVAL: u32 = 10_000;
@@ -35,6 +37,9 @@ const KERNEL: u64 = 0xFFFF_F801_0000_1000;
 
 const CONTROL: u32 = 0xC001_1033;
 const ENABLE: u64 = 1 << 17;
+
+const FETCH_CONTROL: u32 = 0xC001_1030;
+const FETCH_ENABLE: u64 = 1 << 48;
 
 fn raw(event: u16) -> u64 {
     RawEvent::new().with_event(event).source().0
@@ -77,14 +82,42 @@ fn ops() -> Vec<ExecutedOp> {
     ]
 }
 
+/// Returns the event at which fetches are sampled.
+fn fetches() -> EventRequest {
+    EventRequest { event: Event::of(raw(0xC0)), flags: event_flags::FETCHES, ..cycles() }
+}
+
+/// Fetches from each source in either half of the address space. Their latencies tell which is which.
+fn code() -> Vec<ExecutedFetch> {
+    let of = |(number, source): (u16, FetchSource)| {
+        let start = if number.is_multiple_of(2) { USER } else { KERNEL };
+        ExecutedFetch { address: start + 64 * u64::from(number), latency: 10 + number, source, tlb_misses: 2 }
+    };
+    (0..).zip(FetchSource::ALL.into_iter().cycle().take(11)).map(of).collect()
+}
+
+/// Checks what a sample tells of the fetch at its address.
+fn check_fetch(name: &str, sample: &PreciseSample, access: Option<&AccessRecord>, encoding: AccessEncoding) {
+    let found = code().into_iter().find(|fetch| fetch.address == sample.ip);
+    let (found, access) = found.zip(access).unwrap_or_else(|| panic!("{name}: {sample:x?}"));
+    let expected = (sample.ip, found.latency.into(), AccessOperation::Fetch, encoding);
+    assert_eq!((access.address, access.latency, access.operation, access.encoding), expected, "{name}");
+    let is_complete = access.source >> 2 & 1 != 0;
+    assert_eq!(is_complete, found.source != FetchSource::Abandoned, "{name}: {access:x?}");
+}
+
 fn interrupted(thread: u32) -> Interrupted {
     Interrupted { ip: 0xBAD, process: 100, thread, mode: protocol::Mode::User }
 }
 
-/// Lets the counter overflow, and serves its interrupt.
+/// Lets the counter of processor 0 overflow, and serves its interrupt.
 fn overflow(machine: &SimMachine, engine: &Engine<&SimMachine>, thread: u32) {
-    machine.run(0, Mode::User, &|_| INTERVAL.into());
-    machine.deliver(engine, 0, &interrupted(thread));
+    overflow_on(machine, engine, 0, thread);
+}
+
+fn overflow_on(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, thread: u32) {
+    machine.run(processor, Mode::User, &|_| INTERVAL.into());
+    machine.deliver(engine, processor, &interrupted(thread));
 }
 
 /// Returns the samples, each with its access.
@@ -126,7 +159,7 @@ fn check(name: &str, sample: &PreciseSample, access: Option<&AccessRecord>, mode
 
 #[test]
 fn each_overflow_has_the_op_that_retired_before_it() {
-    for (name, encoding, l3) in PROCESSORS {
+    for (name, [encoding, _], l3) in PROCESSORS {
         for modes in [modes::USER, modes::BOTH] {
             let machine = machine(name, 0, 1);
             let mut engine = engine(&machine);
@@ -156,6 +189,37 @@ fn each_overflow_has_the_op_that_retired_before_it() {
             // Each op has its share, but those without an address, or in a mode that was not asked for.
             assert_eq!(seen.len(), if modes & modes::KERNEL != 0 { 8 } else { 6 }, "{name}: {seen:x?}");
             assert_eq!(machine.processor(0).model().rdmsr(CONTROL).unwrap() & ENABLE, 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn each_overflow_has_a_fetch_of_those_that_were_asked_for() {
+    for (name, [_, encoding], _) in PROCESSORS {
+        for modes in [modes::USER, modes::BOTH] {
+            let machine = machine(name, 0, 1);
+            let mut engine = engine(&machine);
+            let client = Client::open(&mut engine, 1, 10);
+            machine.processor(0).model().set_fetches(code());
+            let request = EventRequest { modes: modes | modes::PRECISE, ..fetches() };
+            let session = started(client, &mut engine, &header(), &[request]);
+            for _ in 0..300 {
+                overflow(&machine, &engine, 200);
+            }
+            let [count] = stopped(client, &mut engine, session, None)[..] else { panic!() };
+            let samples = by_sample(&fetched(client, &mut engine, session));
+            assert_eq!((count.samples, count.samples + count.unmet), (samples.len() as u64, 300), "{name}");
+            let mut seen = std::collections::BTreeSet::new();
+            for (sample, access) in &samples {
+                check_fetch(name, sample, access.as_ref(), encoding);
+                assert!(modes & modes::KERNEL != 0 || !is_kernel_address(sample.ip), "{name}");
+                seen.insert(sample.ip);
+            }
+            assert_eq!(seen.len(), if modes & modes::KERNEL != 0 { 11 } else { 6 }, "{name}: {seen:x?}");
+            // Erratum 1197: every eighth fetch of Milan has no address.
+            let lost = if name == "milan-7713" { 300 / 8 } else { 0 };
+            assert!(modes & modes::KERNEL == 0 || count.unmet.abs_diff(lost) <= 1, "{name}: {count:?}");
+            assert_eq!(machine.processor(0).model().rdmsr(FETCH_CONTROL).unwrap() & FETCH_ENABLE, 0, "{name}");
         }
     }
 }
@@ -226,6 +290,8 @@ fn what_cannot_sample_ops_is_refused_with_its_reason_and_nothing_is_written() {
     let cycles_alone = zen4(|leaf, found| if leaf == 0x8000_001B { [0b101, 0, 0, 0] } else { found });
     let ops = EventRequest { event: Event::of(raw(0xC1)), ..cycles() };
     let other = EventRequest { event: Event::of(raw(0xC2)), ..cycles() };
+    let at_cycles = EventRequest { flags: event_flags::FETCHES, ..cycles() };
+    let fetches_alone = zen4(|leaf, found| if leaf == 0x8000_001B { [0b11, 0, 0, 0] } else { found });
     for (machine, event, expected) in [
         (&guest, cycles(), none(MissingFeature::Hypervisor)),
         (&hidden, cycles(), none(MissingFeature::NoUnit)),
@@ -234,62 +300,114 @@ fn what_cannot_sample_ops_is_refused_with_its_reason_and_nothing_is_written() {
         (&other_driver, cycles(), none(MissingFeature::Interrupts)),
         (&cycles_alone, ops, none(MissingFeature::NoOps)),
         (&machine("zen4-7700x", 0, 1), other, none(MissingFeature::OtherEvent)),
+        (&fetches_alone, cycles(), none(MissingFeature::NoOps)),
+        (&guest, fetches(), none(MissingFeature::Hypervisor)),
+        (&machine("rembrandt-6800hs", 0, 1), fetches(), none(MissingFeature::NoFetches)),
+        (&no_entry, fetches(), none(MissingFeature::NoEntry)),
+        (&machine("zen4-7700x", 0, 1), at_cycles, none(MissingFeature::OtherEvent)),
     ] {
         assert_eq!(refused(machine, event), expected);
-        let control = machine.processor(0).model().rdmsr(CONTROL);
-        assert_eq!(control.unwrap_or(0), 0, "{expected:?}");
+        for control in [CONTROL, FETCH_CONTROL] {
+            let control = machine.processor(0).model().rdmsr(control);
+            assert_eq!(control.unwrap_or(0), 0, "{expected:?}");
+        }
     }
-    for quirk in [Quirk::Ignores { register: CONTROL }, Quirk::Drops { register: CONTROL, bits: ENABLE }] {
-        let silent = machine("zen4-7700x", 0, 1);
-        silent.processor(0).model().set_quirks([quirk]);
-        assert_eq!(refused(&silent, cycles()), none(MissingFeature::NotDelivered));
+    for (event, register, bits) in [(cycles(), CONTROL, ENABLE), (fetches(), FETCH_CONTROL, FETCH_ENABLE)] {
+        for quirk in [Quirk::Ignores { register }, Quirk::Drops { register, bits }] {
+            let silent = machine("zen4-7700x", 0, 1);
+            silent.processor(0).model().set_quirks([quirk]);
+            assert_eq!(refused(&silent, event), none(MissingFeature::NotDelivered));
+        }
     }
     let faulting = machine("zen4-7700x", 0, 1);
     faulting.processor(0).model().set_faulting([FaultingAccess::Rdmsr(0xC001_1037)]);
     assert_eq!(refused(&faulting, cycles()).0, ErrorCode::RegisterFault as u32);
-    let plain = EventRequest { modes: modes::BOTH, flags: event_flags::LOADS, ..cycles() };
-    assert_eq!(refused(&machine("zen4-7700x", 0, 1), plain).0, ErrorCode::BadFlags as u32);
+    for (precise, flags) in [
+        (0, event_flags::LOADS),
+        (0, event_flags::FETCHES),
+        (modes::PRECISE, event_flags::FETCHES | event_flags::LOADS),
+        (modes::PRECISE, event_flags::FETCHES | event_flags::STORES),
+    ] {
+        let request = EventRequest { modes: modes::BOTH | precise, flags, ..fetches() };
+        assert_eq!(refused(&machine("zen4-7700x", 0, 1), request).0, ErrorCode::BadFlags as u32, "{flags}");
+    }
 }
 
 #[test]
-fn one_event_of_one_session_samples_ops_and_what_another_program_uses_is_left_to_it() {
+fn one_event_of_one_session_is_sampled_and_what_another_program_uses_is_left_to_it() {
     let machine = machine("zen4-7700x", 0, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let ops = EventRequest { event: Event::of(raw(0xC1)), ..cycles() };
-    let both = client.start_with(&mut engine, header(), &[cycles(), ops]).header();
-    assert_eq!((both.cause, both.detail[0]), (ErrorCode::IbsTaken as u32, 0));
+    for other in [ops, fetches()] {
+        let both = client.start_with(&mut engine, header(), &[cycles(), other]).header();
+        assert_eq!((both.cause, both.detail[0]), (ErrorCode::IbsTaken as u32, 0));
+    }
     let session = started(client, &mut engine, &header(), &[ops]);
-    let second = client.start_with(&mut engine, header(), &[cycles()]).header();
-    assert_eq!((second.cause, second.detail[0]), (ErrorCode::IbsTaken as u32, session));
+    for other in [cycles(), fetches()] {
+        let second = client.start_with(&mut engine, header(), &[other]).header();
+        assert_eq!((second.cause, second.detail[0]), (ErrorCode::IbsTaken as u32, session));
+    }
     overflow(&machine, &engine, 200);
     stopped(client, &mut engine, session, None);
     // Another program has it, and keeps it unless it is forced; it gets it back then.
-    let foreign = ENABLE | 0x1234;
-    machine.processor(0).model().wrmsr(CONTROL, foreign).unwrap();
-    let third = client.start_with(&mut engine, header(), &[cycles()]).header();
-    let [register, value] = third.detail;
-    let settings = ENABLE | 0xFFFF;
-    assert_eq!((third.cause, register), (ErrorCode::IbsInUse as u32, CONTROL.into()));
-    assert_eq!(value & settings, foreign);
-    let force = StartHeader { flags: flags::FORCE, ..header() };
-    let session = started(client, &mut engine, &force, &[cycles()]);
-    overflow(&machine, &engine, 200);
-    stopped(client, &mut engine, session, None);
-    assert_eq!(machine.processor(0).model().rdmsr(CONTROL).unwrap() & settings, foreign);
+    for (event, control, enable) in [(cycles(), CONTROL, ENABLE), (fetches(), FETCH_CONTROL, FETCH_ENABLE)] {
+        let foreign = enable | 0x1234;
+        machine.processor(0).model().wrmsr(control, foreign).unwrap();
+        let third = client.start_with(&mut engine, header(), &[event]).header();
+        let [register, value] = third.detail;
+        let settings = enable | 0xFFFF;
+        assert_eq!((third.cause, register), (ErrorCode::IbsInUse as u32, control.into()));
+        assert_eq!(value & settings, foreign);
+        let force = StartHeader { flags: flags::FORCE, ..header() };
+        let session = started(client, &mut engine, &force, &[event]);
+        overflow(&machine, &engine, 200);
+        stopped(client, &mut engine, session, None);
+        assert_eq!(machine.processor(0).model().rdmsr(control).unwrap() & settings, foreign);
+    }
+}
+
+#[test]
+fn a_session_goes_to_an_added_processor_whose_unit_is_free() {
+    for (event, control, enable) in [(cycles(), CONTROL, ENABLE), (fetches(), FETCH_CONTROL, FETCH_ENABLE)] {
+        for is_free in [true, false] {
+            let machine = SimMachine::named("zen4-7700x", 2).with_active(1);
+            let mut engine = engine(&machine);
+            let client = Client::open(&mut engine, 1, 10);
+            let foreign = if is_free { 0 } else { enable | 0x1234 };
+            machine.processor(1).model().wrmsr(control, foreign).unwrap();
+            (0..2).for_each(|processor| machine.processor(processor).model().set_place(USER, 0));
+            let session = started(client, &mut engine, &header(), &[event]);
+            overflow(&machine, &engine, 200);
+            machine.add_processor(&mut engine);
+            overflow_on(&machine, &engine, 1, 200);
+            overflow(&machine, &engine, 200);
+            let samples = by_sample(&fetched(client, &mut engine, session));
+            let mut processors: Vec<u32> = samples.iter().map(|(sample, _)| sample.processor).collect();
+            processors.sort_unstable();
+            assert_eq!(processors, if is_free { &[0, 0, 1][..] } else { &[0, 0] });
+            stopped(client, &mut engine, session, None);
+            let settings = enable | 0xFFFF;
+            assert_eq!(machine.processor(1).model().rdmsr(control).unwrap() & settings, foreign);
+            assert_eq!(machine.processor(0).model().rdmsr(control).unwrap() & settings, 0);
+        }
+    }
 }
 
 /// What a program writes while ops are sampled is its own from then on, and the count is marked.
 #[test]
 fn a_program_that_takes_the_unit_has_it_and_no_more_ops_are_sampled() {
-    for by_tick in [false, true] {
+    let ops = (cycles(), CONTROL, ENABLE);
+    let fetches = (fetches(), FETCH_CONTROL, FETCH_ENABLE);
+    for (by_tick, (event, control, enable)) in [(false, ops), (true, ops), (false, fetches), (true, fetches)] {
         let machine = machine("zen5-9800x3d", 0, 1);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        let session = started(client, &mut engine, &header(), &[cycles()]);
+        machine.processor(0).model().set_place(USER, 0);
+        let session = started(client, &mut engine, &header(), &[event]);
         overflow(&machine, &engine, 200);
-        let foreign = ENABLE | 0x7000;
-        machine.processor(0).model().wrmsr(CONTROL, foreign).unwrap();
+        let foreign = enable | 0x7000;
+        machine.processor(0).model().wrmsr(control, foreign).unwrap();
         if !by_tick {
             overflow(&machine, &engine, 200);
         }
@@ -297,8 +415,8 @@ fn a_program_that_takes_the_unit_has_it_and_no_more_ops_are_sampled() {
         overflow(&machine, &engine, 200);
         let [count] = stopped(client, &mut engine, session, None)[..] else { panic!() };
         assert_eq!((count.samples, count.unmet), (1, if by_tick { 1 } else { 2 }));
-        assert_eq!(u64::from(count.disturbed_register), u64::from(CONTROL));
-        assert_eq!(machine.processor(0).model().rdmsr(CONTROL).unwrap() & (ENABLE | 0xFFFF), foreign);
+        assert_eq!(count.disturbed_register, control);
+        assert_eq!(machine.processor(0).model().rdmsr(control).unwrap() & (enable | 0xFFFF), foreign);
     }
 }
 
@@ -323,6 +441,20 @@ fn an_interrupt_accesses_the_unit_as_often_as_is_documented() {
         let [own, plain] = [of(modes::BOTH | modes::PRECISE), of(modes::BOTH)];
         assert_eq!(own, [plain[0] + reads, plain[1] + 1, plain[2]], "{kind:?}");
     }
+    let of = |request: EventRequest| {
+        let machine = machine("zen4-7700x", 0, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        started(client, &mut engine, &header(), &[request]);
+        overflow(&machine, &engine, 200);
+        machine.run(0, Mode::User, &|_| INTERVAL.into());
+        let before = machine.processor(0).model().accesses();
+        machine.deliver(&engine, 0, &interrupted(200));
+        let after = machine.processor(0).model().accesses();
+        [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
+    };
+    let [own, plain] = [fetches(), EventRequest { modes: modes::BOTH, flags: 0, ..fetches() }].map(of);
+    assert_eq!(own, [plain[0] + 2, plain[1] + 2, plain[2]], "a fetch");
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -345,27 +477,30 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens in between: each sample is an op that the processor executed, with what that op did, each
+    /// Whatever happens in between: each sample is an op or a fetch of the processor, with what happened to it, each
     /// overflow is accounted, and the register is left as it was found.
     #[test]
-    fn every_op_is_one_that_the_processor_executed(
+    fn every_sample_is_one_of_what_the_processor_executed(
         steps in prop::collection::vec(step(), 1..40),
         (processor, interrupts) in (1..PROCESSORS.len(), 0..3_usize),
         frequency in prop::option::of(100..10_000_u32),
-        (both, event) in (any::<bool>(), prop::sample::select(vec![0x76_u16, 0xC0, 0xC1])),
+        both in any::<bool>(),
+        (event, flags) in prop::sample::select(vec![(0x76_u16, 0), (0xC0, 0), (0xC1, 0), (0xC0, event_flags::FETCHES)]),
     ) {
-        let (name, encoding, _) = PROCESSORS[processor];
+        let (name, [encoding, encoding_of_fetches], _) = PROCESSORS[processor];
         let machine = machine(name, 0, 1);
         let mode = InterruptMode::ALL[interrupts];
         machine.processor(0).model().set_interrupt_mode(mode);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         machine.processor(0).model().set_ops(ops());
+        machine.processor(0).model().set_fetches(code());
         let modes = if both { modes::BOTH } else { modes::USER };
         let request = EventRequest {
             event: Event::of(raw(event)),
             modes: modes | modes::PRECISE,
             frequency: frequency.unwrap_or(0),
+            flags,
             ..cycles()
         };
         let session = started(client, &mut engine, &header(), &[request]);
@@ -401,11 +536,15 @@ proptest! {
         let samples = by_sample(&own);
         prop_assert_eq!(samples.len() as u64, count.samples);
         for (sample, access) in &samples {
-            check(name, sample, access.as_ref(), modes, encoding);
+            match flags {
+                0 => check(name, sample, access.as_ref(), modes, encoding),
+                _ => check_fetch(name, sample, access.as_ref(), encoding_of_fetches),
+            }
             prop_assert!(sample.thread == 200 || sample.thread == UNKNOWN);
         }
         let numbers: Vec<u64> = samples.iter().map(|(sample, _)| sample.number).collect();
         prop_assert!(numbers.is_sorted_by(|one, next| one < next));
         prop_assert_eq!(machine.processor(0).model().rdmsr(CONTROL).unwrap() & (ENABLE | 0xFFFF), 0);
+        prop_assert_eq!(machine.processor(0).model().rdmsr(FETCH_CONTROL).unwrap() & (FETCH_ENABLE | 0xFFFF), 0);
     }
 }

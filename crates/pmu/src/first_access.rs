@@ -151,11 +151,13 @@ pub enum RegisterGroup {
     LastBranches = 9,
     /// Those of Instruction-Based Sampling of ops.
     IbsOps = 10,
+    /// Those of Instruction-Based Sampling of fetches.
+    IbsFetches = 11,
 }
 
 impl RegisterGroup {
     /// Number of groups.
-    pub(crate) const COUNT: usize = 11;
+    pub(crate) const COUNT: usize = 12;
 }
 
 /// The part of the first accesses that is due. Nothing is written before it is known that no other program uses the

@@ -1,23 +1,27 @@
-//! Instruction-Based Sampling of ops, AMD from family 10h on: after a period of cycles or of dispatched ops, the
-//! processor tags an op, and when that has retired, its registers tell what happened to it (PPR, "Instruction Based
-//! Sampling"; Linux, arch/x86/events/amd/ibs.c).
+//! Instruction-Based Sampling, AMD from family 10h on: after a period of cycles or of dispatched ops, a processor tags
+//! an op, and after one of fetches a fetch; when that has retired or was delivered, registers tell what happened to it
+//! (PPR, "Instruction Based Sampling"; Linux, arch/x86/events/amd/ibs.c).
 //!
-//! The unit has an interrupt of its own, through an extended entry of the local vector table that firmware chooses.
+//! The units have an interrupt of their own, through an extended entry of the local vector table that firmware chooses.
 //! Windows gives a driver no vector for it, so the entry stays masked, and a sample is looked at in the interrupt of a
-//! counter, whose interval is a little longer than the period: the op was tagged just before.
+//! counter. For ops its interval is a little longer than the period: the op was tagged just before. Nothing counts
+//! fetches as the unit does, so instructions are counted, and the period is the fetches that these need at least.
 //!
 //! | look | accesses |
 //! |---|---|
-//! | no sample | 1 R + 1 W |
+//! | no op | 1 R + 1 W |
 //! | an op | 4 R + 1 W, 3 R where no bit tells an invalid address |
 //! | a store, a load | 1 R, 2 R more |
+//! | no fetch, a fetch | 1 R + 2 W, 2 R + 2 W |
 //!
-//! A start needs 1 R + 2 W, a stop 1 R + 2 W. The physical address is never read.
+//! A start needs 1 R + 2 W, a stop 1 R + 2 W, of fetches 1 R + 1 W. Physical addresses are never read.
 
+pub(crate) mod control;
+mod fetch;
 mod missing_feature;
 mod op;
 
-use x86_defs::amd::ibs::{self as registers, IbsCtl, IbsOpCtl};
+use x86_defs::amd::ibs::{self as registers, IbsCtl};
 use x86_defs::cpuid::{
     AmdProcessor, Leaf1Ecx, Leaf8000001BEax, Leaf80000001Ecx, Signature, VENDOR_AMD, VENDOR_HYGON, leaf,
 };
@@ -28,10 +32,10 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Access, Fault, Faulted, FirstAccess, GuardedCpu};
 use crate::lvt_pmi::{self, EntryLocation};
 
+use control::Control;
 pub use missing_feature::MissingFeature;
 pub use op::{MemoryOp, Op};
 
-const IBS_OP_CTL: Msr = Msr::new(registers::IBS_OP_CTL);
 const IBSCTL: Msr = Msr::new(registers::IBSCTL);
 
 /// Number of extended entries that a local APIC can have (APM Vol. 2 16.4.4: offsets 500H to 530H).
@@ -43,15 +47,9 @@ pub const fn x2apic_entry(index: u8) -> Msr {
     Msr::new(X2APIC_EXTENDED_LVT).at(index & (ENTRIES - 1))
 }
 
-/// The least period (Linux, `ibs_op_pmu`).
-const LEAST_PERIOD: u32 = 0x90;
-
-/// Readings of the control register in which the unit samples an op of its [least period](LEAST_PERIOD): they take
-/// dozens of cycles each. No loop runs for it, which the counters of other sessions would count.
+/// Readings of a control register in which its unit samples something of the least period: they take dozens of cycles
+/// each. No loop runs for it, which the counters of other sessions would count.
 const TRIAL: u32 = 64;
-
-/// The low bits of the counter that the processor sets at random.
-const RANDOM: u32 = 0x7F;
 
 /// What is counted between two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,35 +58,48 @@ pub enum Counted {
     Cycles,
     /// Ops that are dispatched, also of wrong paths.
     Ops,
+    /// Fetches, also abandoned ones and those of wrong paths. It is fetches that are sampled then.
+    Fetches,
 }
 
 impl Counted {
     /// Returns what stands for an event of a counter: cycles (PMCx076), and ops for instructions (PMCx0C0) and ops that
-    /// retired (PMCx0C1).
+    /// retired (PMCx0C1). Where `fetches` are to be sampled, they stand for instructions alone.
     #[must_use]
-    pub const fn of(select: u64) -> Option<Self> {
+    pub const fn of(select: u64, fetches: bool) -> Option<Self> {
         /// All fields but USR and OS, INT, AnyThread and EN.
         const EVENT: u64 = 0xF_FFFF_FFFF & !(3 << 16 | 7 << 20);
         match select & EVENT {
+            0xC0 if fetches => Some(Self::Fetches),
+            _ if fetches => None,
             0x76 => Some(Self::Cycles),
             0xC0 | 0xC1 => Some(Self::Ops),
             _ => None,
         }
     }
+
+    /// Returns the control register of the unit.
+    const fn control(self) -> &'static Control {
+        match self {
+            Self::Cycles | Self::Ops => &control::OPS,
+            Self::Fetches => &control::FETCHES,
+        }
+    }
 }
 
-/// The unit of a processor.
+/// The units of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ibs {
     features: Leaf8000001BEax,
     processor: Option<AmdProcessor>,
 }
 
-/// What a session lets the unit do on a processor.
+/// What a session lets a unit do on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Armed {
-    /// What was written, without the counter.
-    control: IbsOpCtl,
+    counted: Counted,
+    /// What was written.
+    control: u64,
     /// What the register contained, to be put back.
     found: u64,
 }
@@ -96,9 +107,9 @@ pub struct Armed {
 /// What the unit shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// No op has retired since.
+    /// Nothing since the last look.
     Nothing,
-    /// This op has.
+    /// This op.
     Op(Op),
     /// Another program uses the unit.
     Taken,
@@ -126,53 +137,53 @@ pub fn examine(cpu: &impl Cpuid) -> Result<Ibs, MissingFeature> {
     let listed =
         Leaf8000001BEax::from_bits(if has_leaf { cpu.cpuid(leaf::INSTRUCTION_BASED_SAMPLING, 0).eax } else { 0 });
     let features = if listed.ibs_ffv() { listed } else { WITHOUT_LEAF };
-    if !has_unit || !features.op_sam() {
+    if !has_unit || !features.op_sam() && !features.fetch_sam() {
         return Err(MissingFeature::NoUnit);
     }
     Ok(Ibs { features, processor: AmdProcessor::of(Signature::from_bits(identity.eax)) })
 }
 
-/// Accesses the registers for the first time. [`Phase::Write`](crate::first_access::Phase::Write) lets the unit sample
-/// the accesses themselves; it is known by then that its interrupt is masked.
+/// Accesses the registers of a unit for the first time. [`Phase::Write`](crate::first_access::Phase::Write) lets it
+/// sample the accesses themselves; it is known by then that its interrupt is masked.
 ///
 /// # Errors
 /// The fault of a register, or [`Access::ReadBack`] of the control register if nothing was sampled.
-pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Faulted> {
+pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, control: &Control) -> Result<(), Faulted> {
     let Ok(unit) = examine(first.cpuid()) else { return Ok(()) };
     let entry = entry_of(first.read(IBSCTL)?);
     if let (Some(entry), Some(EntryLocation::Register)) = (entry, lvt_pmi::place_by(first)?) {
         first.read(x2apic_entry(entry))?;
     }
-    op::REGISTERS.into_iter().try_for_each(|register| first.read(register).map(drop))?;
-    first.trying(IBS_OP_CTL, |_| {
-        for counted in [Counted::Cycles, Counted::Ops] {
-            if unit.counts(counted) {
-                first.demand(IBS_OP_CTL, unit.settings(counted, u32::MAX).into_bits())?;
-            }
+    let msr = control.msr;
+    control.registers.iter().try_for_each(|register| first.read(*register).map(drop))?;
+    first.trying(msr, |_| {
+        for counted in control.counted.iter().copied().filter(|counted| unit.counts(*counted)) {
+            first.demand(msr, control::settings(counted, unit.features, u32::MAX))?;
         }
-        if unit.features.rd_wr_op_cnt() {
-            first.write(IBS_OP_CTL, IbsOpCtl::new().with_cur_cnt(RANDOM).into_bits())?;
+        if unit.features.rd_wr_op_cnt() && control.random != 0 {
+            first.write(msr, control.random)?;
         }
-        first.write(IBS_OP_CTL, 0)?;
-        first.write(IBS_OP_CTL, unit.settings(Counted::Cycles, LEAST_PERIOD).with_en(true).into_bits())?;
-        let mut sampled = IbsOpCtl::from_bits(first.read(IBS_OP_CTL)?);
+        first.write(msr, 0)?;
+        let least = control.counted.first().map_or(0, |counted| control::settings(*counted, unit.features, 0));
+        first.write(msr, least | control.enable)?;
+        let mut sampled = first.read(msr)?;
         for _ in 0..TRIAL {
-            if sampled.val() {
+            if sampled & control.valid != 0 {
                 break;
             }
-            sampled = IbsOpCtl::from_bits(first.read(IBS_OP_CTL)?);
+            sampled = first.read(msr)?;
         }
-        first.write(IBS_OP_CTL, 0)?;
-        if first.writes() && !sampled.val() {
-            return Err(first.fail(Fault::of_value(Access::ReadBack, IBS_OP_CTL, sampled.into_bits())));
+        first.write(msr, 0)?;
+        if first.writes() && sampled & control.valid == 0 {
+            return Err(first.fail(Fault::of_value(Access::ReadBack, msr, sampled)));
         }
         Ok(())
     })
 }
 
-/// Returns what the control register contains, after it was written back.
-pub(crate) fn try_found(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<u64, Faulted> {
-    first.read_write(IBS_OP_CTL)
+/// Returns what the control register of a unit contains, after it was written back.
+pub(crate) fn try_found(first: &FirstAccess<'_, impl GuardedCpu>, counted: Counted) -> Result<u64, Faulted> {
+    first.read_write(counted.control().msr)
 }
 
 /// Returns the extended entry through which the unit interrupts, if firmware has chosen one that exists.
@@ -185,12 +196,16 @@ impl Ibs {
     /// Returns whether it counts this.
     #[must_use]
     pub const fn counts(self, counted: Counted) -> bool {
-        matches!(counted, Counted::Cycles) || self.features.op_cnt()
+        match counted {
+            Counted::Cycles => self.features.op_sam(),
+            Counted::Ops => self.features.op_sam() && self.features.op_cnt(),
+            Counted::Fetches => self.features.fetch_sam(),
+        }
     }
 
-    /// Returns whether its sources have five bits.
+    /// Returns whether sources have five bits, and fetches tell misses of the op cache and of the L3 cache.
     #[must_use]
-    pub const fn has_long_sources(self) -> bool {
+    pub const fn has_zen4_extensions(self) -> bool {
         self.features.zen4_extensions()
     }
 
@@ -200,7 +215,7 @@ impl Ibs {
         self.processor
     }
 
-    /// Checks that the current processor has the unit, whose interrupt cannot be delivered: two reads.
+    /// Checks that the current processor has the units, whose interrupt cannot be delivered: two reads.
     ///
     /// # Errors
     /// What it lacks, or why it could.
@@ -220,9 +235,10 @@ impl Ibs {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn in_use_elsewhere(self, cpu: &impl Cpu) -> Option<(u32, u64)> {
-        let found = cpu.rdmsr(IBS_OP_CTL);
-        IbsOpCtl::from_bits(found).en().then_some((IBS_OP_CTL.address(), found))
+    pub fn in_use_elsewhere(self, cpu: &impl Cpu, counted: Counted) -> Option<(u32, u64)> {
+        let control = counted.control();
+        let found = cpu.rdmsr(control.msr);
+        (found & control.enable != 0).then_some((control.msr.address(), found))
     }
 
     /// Lets the unit sample on the current processor, for a counter with this interval. `None` if the control register
@@ -231,30 +247,30 @@ impl Ibs {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn start(self, cpu: &impl Cpu, counted: Counted, interval: u32, found: u64) -> Option<Armed> {
-        let settings = |control| settings_of(IbsOpCtl::from_bits(control));
-        if settings(cpu.rdmsr(IBS_OP_CTL)) != settings(found) {
+        let control = counted.control();
+        if control.differs(cpu.rdmsr(control.msr), found) {
             return None;
         }
-        let control = self.settings(counted, period(interval)).with_en(true);
-        // Family 16h to 18h begin a period only when the unit was off.
-        cpu.wrmsr(IBS_OP_CTL, 0);
-        cpu.wrmsr(IBS_OP_CTL, control.into_bits());
-        Some(Armed { control, found })
+        let written = control::settings(counted, self.features, control::period(counted, interval)) | control.enable;
+        control.begin(cpu, written);
+        Some(Armed { counted, control: written, found })
     }
 
-    /// Ends the sampling, with the register as it was found; one that another program has taken over stays as it is. An
-    /// op that is tagged may still set [`val`](IbsOpCtl::val), which does not interrupt.
+    /// Ends the sampling, with the register as it was found; one that another program has taken over stays as it is.
+    /// What is tagged may still be valid later, which does not interrupt.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn stop(self, cpu: &impl Cpu, armed: Armed) {
-        let control = IbsOpCtl::from_bits(cpu.rdmsr(IBS_OP_CTL));
-        if settings_of(control) != settings_of(armed.control) {
+        let control = armed.counted.control();
+        let now = cpu.rdmsr(control.msr);
+        if control.differs(now, armed.control) {
             return;
         }
-        // Erratum 420: the period first.
-        cpu.wrmsr(IBS_OP_CTL, control.with_max_cnt(0).with_max_cnt_ext(0).with_val(false).into_bits());
-        cpu.wrmsr(IBS_OP_CTL, armed.found);
+        if control.cleared_first != 0 {
+            cpu.wrmsr(control.msr, now & !control.cleared_first);
+        }
+        cpu.wrmsr(control.msr, armed.found);
     }
 
     /// Compares the control register with what was written: one read.
@@ -262,47 +278,33 @@ impl Ibs {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn compare(self, cpu: &impl Cpu, armed: Armed) -> Option<Disturbance> {
-        let found = settings_of(IbsOpCtl::from_bits(cpu.rdmsr(IBS_OP_CTL)));
-        Disturbance::of(IBS_OP_CTL, found.into_bits(), settings_of(armed.control).into_bits())
+        let control = armed.counted.control();
+        let found = cpu.rdmsr(control.msr) & control.settings;
+        Disturbance::of(control.msr, found, armed.control & control.settings)
     }
 
-    /// Reads the op that was sampled since the last look, and begins the next period, for a counter with this interval.
+    /// Reads what was sampled since the last look, and begins the next period, for a counter with this interval.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn look(self, cpu: &impl Cpu, armed: &mut Armed, interval: u32) -> Look {
-        let control = IbsOpCtl::from_bits(cpu.rdmsr(IBS_OP_CTL));
-        if settings_of(control) != settings_of(armed.control) {
+        let control = armed.counted.control();
+        let now = cpu.rdmsr(control.msr);
+        if control.differs(now, armed.control) {
             return Look::Taken;
         }
-        let op = control.val().then(|| op::read(cpu, self.features.rip_invalid_chk())).flatten();
-        let next = self.settings(Counted::Cycles, period(interval));
-        armed.control = armed.control.with_max_cnt(next.max_cnt()).with_max_cnt_ext(next.max_cnt_ext());
-        // What the processor has set at random stays.
-        let random = if self.features.rd_wr_op_cnt() { control.cur_cnt() & RANDOM } else { 0 };
-        cpu.wrmsr(IBS_OP_CTL, armed.control.with_cur_cnt(random).into_bits());
-        op.map_or(Look::Nothing, Look::Op)
+        let op = (now & control.valid != 0).then(|| match armed.counted {
+            Counted::Fetches => fetch::read(cpu, now),
+            Counted::Cycles | Counted::Ops => op::read(cpu, self.features.rip_invalid_chk()),
+        });
+        let period = control::period(armed.counted, interval);
+        armed.control = control::settings(armed.counted, self.features, period) | control.enable;
+        match armed.counted {
+            Counted::Fetches => control.begin(cpu, armed.control),
+            // What the processor has set at random stays.
+            _ if self.features.rd_wr_op_cnt() => cpu.wrmsr(control.msr, armed.control | now & control.random),
+            _ => cpu.wrmsr(control.msr, armed.control),
+        }
+        op.flatten().map_or(Look::Nothing, Look::Op)
     }
-
-    /// Returns the settings for a period.
-    fn settings(self, counted: Counted, period: u32) -> IbsOpCtl {
-        let most = if self.features.op_cnt_ext() { (1 << 27) - 1 } else { (1 << 20) - 1 };
-        let period = period.min(most);
-        IbsOpCtl::new()
-            .with_max_cnt((period >> 4 & 0xFFFF) as u16)
-            .with_max_cnt_ext((period >> 20 & 0x7F) as u8)
-            .with_cnt_ctl(counted == Counted::Ops)
-    }
-}
-
-/// Returns what software alone changes.
-const fn settings_of(control: IbsOpCtl) -> IbsOpCtl {
-    control.with_val(false).with_cur_cnt(0)
-}
-
-/// Returns the period for a counter with this interval: an eighth of it, and at least 512, is left for the op to
-/// retire, and for the time until the interrupt. Dispatched ops are more than those that retire, and cycles are also
-/// counted where the counter does not count.
-fn period(interval: u32) -> u32 {
-    interval.saturating_sub((interval / 8).max(512)).max(LEAST_PERIOD)
 }

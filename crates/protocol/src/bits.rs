@@ -60,8 +60,11 @@ pub mod event_flags {
     pub const LOADS: u32 = 32;
     /// Those that store.
     pub const STORES: u32 = 64;
+    /// A [precise](crate::modes::PRECISE) event of AMD samples fetches instead of ops, one for each interval of
+    /// instructions (PMCx0C0).
+    pub const FETCHES: u32 = 128;
     /// All defined bits.
-    pub const ALL: u32 = PINNED | COUNTED | BELOW | ABOVE | BESIDE | LOADS | STORES;
+    pub const ALL: u32 = PINNED | COUNTED | BELOW | ABOVE | BESIDE | LOADS | STORES | FETCHES;
 }
 
 /// Bits of [`StartHeader::last_branches`](crate::StartHeader::last_branches): which branches the processor keeps.

@@ -55,20 +55,19 @@ impl<M: Platform> Planner<'_, M> {
         LastBranchRecording::plan(header, events, processors, subscriber, self.context)
     }
 
-    /// Plans the sampling of ops, of one session.
-    pub(super) fn ops(
+    /// Plans the sampling of ops or fetches, of one session.
+    pub(super) fn ibs(
         &self,
         events: &[PlannedEvent],
-        processors: &[ProcessorIndex],
         subscriber: Option<Subscriber>,
     ) -> Result<Option<IbsRecording>, Refusal> {
         let other = self.others.iter().find(|other| other.uses_ibs()).map(|other| other.number);
-        IbsRecording::plan(events, processors, subscriber, other, self.context)
+        IbsRecording::plan(events, subscriber, other, self.context)
     }
 }
 
-/// Adds the processor that was added last to a session that samples ops.
-pub(super) fn add_ops(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
+/// Adds the processor that was added last to a session that samples ops or fetches.
+pub(super) fn add_ibs(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
     let Some(recording) = &mut session.ibs_recording else { return Ok(()) };
     let row = session.places.get(session.places.len().saturating_sub(session.events.len())..).unwrap_or_default();
     match (session.events.get(recording.event()), row.get(recording.event())) {

@@ -1,4 +1,4 @@
-//! Instruction-Based Sampling of ops on a processor, beside the counter in whose interrupts it is looked at.
+//! Instruction-Based Sampling on a processor, beside the counter in whose interrupts it is looked at.
 
 use pmu::ibs::{Armed, Counted, Ibs, Look, MemoryOp, Op};
 use pmu::{Cpu, Disturbance};
@@ -10,7 +10,7 @@ use x86_defs::cpuid::AmdProcessor;
 
 use super::subscriptions::Subscriber;
 
-/// The sampling of ops of a processor for a session.
+/// The sampling of ops or fetches on a processor for a session.
 #[derive(Debug)]
 pub struct IbsUnit {
     unit: Ibs,
@@ -30,7 +30,7 @@ pub struct IbsUnit {
     armed: Option<Armed>,
     /// Process and thread that ran when the period began.
     task: (u32, u32),
-    /// Number of ops that were sampled.
+    /// Number of ops or fetches that were sampled.
     number: u64,
 }
 
@@ -158,17 +158,20 @@ impl IbsUnit {
             operation: match (memory.loads, memory.stores) {
                 (true, false) => AccessOperation::Load,
                 (false, true) => AccessOperation::Store,
-                _ => AccessOperation::LoadStore,
+                (true, true) => AccessOperation::LoadStore,
+                (false, false) => AccessOperation::Fetch,
             },
         }
     }
 
     fn encoding(&self) -> AccessEncoding {
-        match self.unit.processor() {
-            _ if self.unit.has_long_sources() => AccessEncoding::IbsZen4,
-            Some(AmdProcessor::Milan) => AccessEncoding::IbsZen3,
-            Some(AmdProcessor::Zen3) => AccessEncoding::IbsZen3Client,
-            _ => AccessEncoding::Ibs,
-        }
+        let (of_op, of_fetch) = match self.unit.processor() {
+            _ if self.unit.has_zen4_extensions() => (AccessEncoding::IbsZen4, AccessEncoding::IbsFetchZen4),
+            Some(AmdProcessor::Milan) => (AccessEncoding::IbsZen3, AccessEncoding::IbsFetchZen3),
+            Some(AmdProcessor::Zen3) => (AccessEncoding::IbsZen3Client, AccessEncoding::IbsFetchZen),
+            Some(AmdProcessor::Zen) => (AccessEncoding::Ibs, AccessEncoding::IbsFetchZen),
+            _ => (AccessEncoding::Ibs, AccessEncoding::IbsFetch),
+        };
+        if self.paced_by == Counted::Fetches { of_fetch } else { of_op }
     }
 }

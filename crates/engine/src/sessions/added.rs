@@ -3,6 +3,7 @@
 use pmu::{CoreType, ProcessorIndex};
 
 use super::movement::try_on;
+use crate::ibs::IbsRecording;
 use crate::perf_metrics::take_metrics;
 use crate::plan::Planner;
 use crate::platform::{EngineContext, Platform};
@@ -35,7 +36,6 @@ impl AddedProcessor {
             && (counts || !session.uses_counters())
             && session.hardware_recording.is_none()
             && session.last_branches.is_none()
-            && session.ibs_recording.is_none()
             && (samples || !session.uses_interrupt())
             && access_extra(session, &[processor], context).is_ok()
             && take_metrics(session, &[processor], false, context).is_ok();
@@ -45,7 +45,11 @@ impl AddedProcessor {
         if !is_wanted || planner.extend(session, processor, &mut Reply::over(&mut [])).is_err() {
             return;
         }
-        if try_events(session, processor, context).is_err() || !resources.take_timers(session, platform) {
+        let acquire_ibs = |recording: &IbsRecording| recording.acquire(&[processor], false, context);
+        let is_taken = try_events(session, processor, context).is_ok()
+            && session.ibs_recording.as_ref().is_none_or(|recording| acquire_ibs(recording).is_ok())
+            && resources.take_timers(session, platform);
+        if !is_taken {
             return planner.retract(session, processor, before);
         }
         let clock = platform.shared_clock();

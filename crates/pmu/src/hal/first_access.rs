@@ -68,7 +68,8 @@ impl<E> Hal<E> {
             RegisterGroup::FrontEnd => self.access_extra(processor, Selector::FrontEnd, first),
             RegisterGroup::Metrics => self.access_metrics(processor, first),
             RegisterGroup::LastBranches => last_branches::access_first(first),
-            RegisterGroup::IbsOps => ibs::access_first(first),
+            RegisterGroup::IbsOps => ibs::access_first(first, &ibs::control::OPS),
+            RegisterGroup::IbsFetches => ibs::access_first(first, &ibs::control::FETCHES),
         });
         if let Some(pmu) = self.pmu(processor) {
             pmu.first_accesses.set(group, phase, result);
@@ -157,16 +158,16 @@ impl<E> Hal<E> {
         FirstAccess::perform(cpu, Phase::Write, |first| last_branches::try_filter(first, filter))
     }
 
-    /// Tries what ends the sampling of ops on the current processor: what its control register contains, which is
-    /// returned.
+    /// Tries what ends the sampling of ops or fetches on the current processor: what the control register contains,
+    /// which is returned.
     ///
     /// # Errors
     /// The fault.
     ///
     /// # IRQL
     /// Below DISPATCH_LEVEL.
-    pub fn try_ibs(&self, cpu: &impl GuardedCpu) -> Result<u64, Fault> {
-        FirstAccess::perform(cpu, Phase::Write, ibs::try_found)
+    pub fn try_ibs(&self, counted: ibs::Counted, cpu: &impl GuardedCpu) -> Result<u64, Fault> {
+        FirstAccess::perform(cpu, Phase::Write, |first| ibs::try_found(first, counted))
     }
 
     /// Returns the counters of a processor that work as they are set up, as far as its first accesses have shown it.

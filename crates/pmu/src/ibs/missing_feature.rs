@@ -1,10 +1,10 @@
-//! Why ops cannot be sampled.
+//! Why ops or fetches cannot be sampled.
 
 /// A missing feature of a processor. Replies have its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum MissingFeature {
-    /// It does not sample ops, or firmware hides it.
+    /// It has no Instruction-Based Sampling, or firmware hides it.
     NoUnit = 0,
     /// A hypervisor runs the system, and none is known to let a guest use the registers; some show them in CPUID.
     Hypervisor = 1,
@@ -15,15 +15,17 @@ pub enum MissingFeature {
     Interrupts = 3,
     /// The registers exist, and nothing is sampled.
     NotDelivered = 4,
-    /// It counts no ops between samples, only cycles.
+    /// It counts no ops between samples, only cycles, or samples fetches alone.
     NoOps = 5,
     /// It samples at cycles and at ops, and the event is neither.
     OtherEvent = 6,
+    /// It does not sample fetches.
+    NoFetches = 7,
 }
 
 impl MissingFeature {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NoUnit,
         Self::Hypervisor,
         Self::NoEntry,
@@ -31,6 +33,7 @@ impl MissingFeature {
         Self::NotDelivered,
         Self::NoOps,
         Self::OtherEvent,
+        Self::NoFetches,
     ];
 
     /// Returns the value with this number.

@@ -13,18 +13,18 @@ const IBS_DC_LINADDR: Msr = Msr::new(registers::IBS_DC_LINADDR);
 /// The registers that [`read`] reads.
 pub(super) const REGISTERS: [Msr; 5] = [IBS_OP_RIP, IBS_OP_DATA, IBS_OP_DATA2, IBS_OP_DATA3, IBS_DC_LINADDR];
 
-/// An op that retired.
+/// An op that retired, or a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
-    /// Address of its instruction.
+    /// Address of its instruction, or of the fetch.
     pub ip: u64,
-    /// Cycles from its tag until it retired, or 0.
+    /// Cycles from the tag of an op until it retired, or 0.
     pub latency: u16,
     /// What it did to memory, if it did.
     pub memory: Option<MemoryOp>,
 }
 
-/// What an op did to memory.
+/// What an op did to memory, or a fetch, which neither loads nor stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryOp {
     /// It loaded.
@@ -33,10 +33,11 @@ pub struct MemoryOp {
     pub stores: bool,
     /// Linear address of the data, or 0 if it is unknown.
     pub address: u64,
-    /// Cycles from the miss of the L1 data cache until the data were there; 0 for a hit and for a store.
+    /// Cycles from the miss of the L1 data cache until the data were there; 0 for a hit and for a store. Of a fetch
+    /// those until it was delivered or abandoned.
     pub latency: u16,
-    /// Bits 21:0 of IBS_OP_DATA3; from bit 22 on bits 7:6 and 2:0 of IBS_OP_DATA2 in five bits, then its bits 4, 5, 8
-    /// and 9. Bit 31 says that IBS_OP_DATA2 means something.
+    /// Of a fetch bits 63:48 of IBS_FETCH_CTL. Of an op bits 21:0 of IBS_OP_DATA3; from bit 22 on bits 7:6 and 2:0 of
+    /// IBS_OP_DATA2 in five bits, then its bits 4, 5, 8 and 9. Bit 31 says that IBS_OP_DATA2 means something.
     pub source: u32,
 }
 

@@ -90,6 +90,14 @@ numbers! {
         IbsZen3Client = 9,
         /// IBS from Zen 4 on.
         IbsZen4 = 10,
+        /// Fetches of IBS before family 17H. The source has bits 63:48 of IBS_FETCH_CTL: nothing of the L2 cache.
+        IbsFetch = 11,
+        /// Those of families 17H and 18H, and of family 19H, models 20H to 5FH: with misses of the L2 cache.
+        IbsFetchZen = 12,
+        /// Those of family 19H, models 0 to FH: misses of the instruction cache are invalid (erratum 1238).
+        IbsFetchZen3 = 13,
+        /// Those from Zen 4 on: with misses of the op cache and of the L3 cache.
+        IbsFetchZen4 = 14,
     }
 
     /// What an instruction did to memory.
@@ -102,6 +110,8 @@ numbers! {
         Store = 2,
         /// It loaded and stored.
         LoadStore = 3,
+        /// It is the fetch of instructions.
+        Fetch = 4,
     }
 
     /// Kind of a [`CounterSample`].

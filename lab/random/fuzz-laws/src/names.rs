@@ -43,6 +43,9 @@ fn event_text(event: &EventName) -> String {
     let EventName { source, modes: bits, counters, flags } = event;
     let letters = if *bits == modes::BOTH { ":uk" } else { suffix(*bits) };
     let pinned = if flags & event_flags::PINNED == 0 { "" } else { "D" };
+    if flags & event_flags::FETCHES != 0 {
+        return format!("ibs_fetch//{letters}{pinned}");
+    }
     let choices = [(event_flags::LOADS, "loads"), (event_flags::STORES, "stores")];
     let mut terms: Vec<&str> = choices.into_iter().filter(|(bit, _)| flags & bit != 0).map(|(_, term)| term).collect();
     if terms.is_empty() {

@@ -303,7 +303,7 @@ impl Generator<'_, '_> {
             1 => event.frequency = self.number(200_000),
             2 => event.event.source = self.choices.up_to(u64::MAX),
             3 => event.event.extra = self.choices.up_to(u64::MAX),
-            4 => event.flags = self.number(31),
+            4 => event.flags = self.number(255),
             _ => {}
         }
         event
@@ -328,6 +328,9 @@ impl Generator<'_, '_> {
         } else {
             event.event.source = self.choices.pick(&PRECISE).copied().unwrap_or_default();
             event.modes |= modes::PRECISE;
+            if self.one_in(4) {
+                event.flags |= self.number(7) * event_flags::LOADS;
+            }
         }
     }
 }
