@@ -20,7 +20,7 @@ const OTHERS: [(&str, &str, &str); 7] = [
     ),
     ("power/* cstate_core/* cstate_pkg/* msr/*", "a power event", "a program of the processor's maker"),
     ("uncore_* imc/* amd_df/* amd_l3/* amd_umc*", "an uncore event", "VTune on Intel's processors, uProf on AMD's"),
-    ("intel_pt/* intel_bts/* ibs_op/* ibs_fetch/*", "a trace", ".\\client branches, or an event with :p"),
+    ("intel_pt/* intel_bts/*", "a trace", ".\\client branches, or an event with :p"),
     (
         "L1-dcache-* L1-icache-* LLC-* dTLB-* iTLB-* node-* branch-load* stalled-cycles-* bus-cycles mem-loads \
          mem-stores slots topdown-*",

@@ -19,7 +19,7 @@ pub struct RequestedEvent {
     pub source: SourceInfo,
     /// [`protocol::modes`].
     pub modes: u32,
-    /// Which ops are sampled, in bits of [`event_flags`].
+    /// What IBS samples, in bits of [`event_flags`].
     pub flags: u32,
     /// Its interval, if it has a fixed one.
     pub interval: Option<u32>,
@@ -40,7 +40,7 @@ impl RequestedEvent {
             if *counters != 0 {
                 found.event.counters = *counters;
             }
-            let flags = flags & (event_flags::LOADS | event_flags::STORES);
+            let flags = flags & (event_flags::LOADS | event_flags::STORES | event_flags::FETCHES);
             Self { source: found, modes: *modes, flags, interval: *interval, follows_clock }
         };
         Ok(resolve(source, *modes, processors, connection)?.into_iter().map(requested).collect())

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::fs;
 
 use data_types::{Code, DataTypes, Member, MemoryOperand, Operation, Place};
+use protocol::AccessOperation;
 use recording::printable;
 use rustc_hash::FxHashMap;
 
@@ -212,6 +213,9 @@ impl Search<'_> {
 
     /// Returns the operand of the instruction of an access, and names what its registers lead to.
     fn operand(&mut self, access: &Access) -> Option<NamedOperand> {
+        if access.operation == AccessOperation::Fetch {
+            return None;
+        }
         let location = access.location();
         let (module, address) = self.contents.processes.module_at(access.process, location.kernel, access.ip)?;
         let address = u32::try_from(address).ok()?;

@@ -180,6 +180,7 @@ pub(crate) const fn operation_name(operation: AccessOperation) -> &'static str {
         AccessOperation::Load => "load",
         AccessOperation::Store => "store",
         AccessOperation::LoadStore => "load and store",
+        AccessOperation::Fetch => "fetch",
     }
 }
 

@@ -14,6 +14,8 @@ use self::MemoryLevel as Level;
 /// The part of the memory system that served an access, from the nearest to the farthest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryLevel {
+    /// The op cache: a fetch that needed no decoding.
+    OpCache,
     /// The first-level cache of the core.
     L1,
     /// A fill buffer: the line was already on its way to the first-level cache, because of another access.
@@ -54,6 +56,8 @@ pub enum MemoryLevel {
     Io,
     /// Memory that is not cached.
     Uncached,
+    /// Nothing: the fetch was abandoned.
+    Abandoned,
     /// The record says nothing of it, or nothing valid.
     NotReported,
     /// A code without a meaning in the sources.
@@ -65,6 +69,7 @@ impl MemoryLevel {
     #[must_use]
     pub fn name(self) -> Cow<'static, str> {
         let name = match self {
+            Self::OpCache => "op cache",
             Self::L1 => "L1",
             Self::FillBuffer => "fill buffer",
             Self::L2 => "L2",
@@ -85,6 +90,7 @@ impl MemoryLevel {
             Self::RemoteCxl => "remote CXL",
             Self::Io => "I/O",
             Self::Uncached => "uncached",
+            Self::Abandoned => "abandoned",
             Self::NotReported => "not reported",
             Self::Unknown(code) => return format!("unknown ({code:#x})").into(),
         };
@@ -246,6 +252,13 @@ impl DataSource {
             AccessEncoding::Ibs | AccessEncoding::IbsZen3 | AccessEncoding::IbsZen3Client | AccessEncoding::IbsZen4 => {
                 let ibs = Ibs { word, encoding: access.encoding };
                 found(ibs.served(), ibs.translation(), ibs.has(Ibs::LOCKED), Blocked::No)
+            }
+            AccessEncoding::IbsFetch
+            | AccessEncoding::IbsFetchZen
+            | AccessEncoding::IbsFetchZen3
+            | AccessEncoding::IbsFetchZen4 => {
+                let fetch = Fetch { word, encoding: access.encoding };
+                found((fetch.level(), Snoop::NotReported), fetch.translation(), false, Blocked::No)
             }
         }
     }
@@ -457,6 +470,70 @@ impl Ibs {
     const fn translation(&self) -> Translation {
         let is_valid = self.has(Self::LINEAR_VALID) && (!self.is_zen4() || self.has(Self::PHYSICAL_VALID));
         match (is_valid, self.has(Self::L1_TLB_MISS), self.has(Self::L2_TLB_MISS)) {
+            (false, ..) => Translation::NotReported,
+            (true, false, _) => Translation::L1Hit,
+            (true, true, false) => Translation::L2Hit,
+            (true, true, true) => Translation::Miss,
+        }
+    }
+}
+
+/// The source of a fetch that IBS recorded: bits 63:48 of `IBS_FETCH_CTL`.
+///
+/// # References
+/// PPR, "IBS Fetch Control"; Linux, tools/perf/util/amd-sample-raw.c (`pr_ibs_fetch_ctl`).
+struct Fetch {
+    word: u32,
+    encoding: AccessEncoding,
+}
+
+impl Fetch {
+    const COMPLETE: u32 = 1 << 2;
+    const CACHE_MISS: u32 = 1 << 3;
+    const PHYSICAL_VALID: u32 = 1 << 4;
+    const L1_TLB_MISS: u32 = 1 << 7;
+    const L2_TLB_MISS: u32 = 1 << 8;
+    const L2_MISS: u32 = 1 << 10;
+    const OP_CACHE_MISS: u32 = 1 << 12;
+    const L3_MISS: u32 = 1 << 13;
+
+    const fn has(&self, bit: u32) -> bool {
+        self.word & bit != 0
+    }
+
+    const fn is_zen4(&self) -> bool {
+        matches!(self.encoding, AccessEncoding::IbsFetchZen4)
+    }
+
+    /// Returns what delivered it. The bit of the second-level cache is valid of a fetch that was.
+    const fn level(&self) -> Level {
+        let has_l2_miss = !matches!(self.encoding, AccessEncoding::IbsFetch);
+        // Erratum 1238.
+        let tells_cache_miss = !matches!(self.encoding, AccessEncoding::IbsFetchZen3);
+        match () {
+            () if !self.has(Self::COMPLETE) => Level::Abandoned,
+            () if !self.is_valid() => Level::NotReported,
+            () if self.is_zen4() && !self.has(Self::OP_CACHE_MISS) => Level::OpCache,
+            () if has_l2_miss && self.has(Self::L2_MISS) => match (self.is_zen4(), self.has(Self::L3_MISS)) {
+                (false, _) => Level::BeyondL2,
+                (true, false) => Level::L3,
+                (true, true) => Level::BeyondL3,
+            },
+            () if !tells_cache_miss => Level::NotReported,
+            () if !self.has(Self::CACHE_MISS) => Level::L1,
+            () if has_l2_miss => Level::L2,
+            () => Level::BeyondL1,
+        }
+    }
+
+    /// From Zen 5 on the bits need a physical address.
+    const fn is_valid(&self) -> bool {
+        !self.is_zen4() || self.has(Self::PHYSICAL_VALID)
+    }
+
+    /// Returns how the address was translated.
+    const fn translation(&self) -> Translation {
+        match (self.is_valid(), self.has(Self::L1_TLB_MISS), self.has(Self::L2_TLB_MISS)) {
             (false, ..) => Translation::NotReported,
             (true, false, _) => Translation::L1Hit,
             (true, true, false) => Translation::L2Hit,

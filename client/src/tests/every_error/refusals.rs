@@ -54,7 +54,7 @@ fn holder(session: u64, source: u64, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 105] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 106] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -614,7 +614,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 105] {
             55,
             [0x0, 0],
             Exit::UnsupportedSource,
-            "error: CPU 1 does not sample BranchInstructions precisely\n  because: it has no Instruction-Based Sampling (IBS) of ops, or the firmware hides it\n  try: the firmware's setting of IBS, or the event without :p",
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: it has no Instruction-Based Sampling (IBS), or the firmware hides it\n  try: the firmware's setting of IBS, or the event without :p",
         ),
         (
             55,
@@ -651,6 +651,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 105] {
             [0x6, 0],
             Exit::UnsupportedSource,
             "error: CPU 1 does not sample BranchInstructions precisely\n  because: AMD's IBS samples at cycles and at ops, and the event is neither\n  try: cycles:p or instructions:p, or the event without :p",
+        ),
+        (
+            55,
+            [0x7, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: its IBS samples ops alone, and no fetches\n  try: ibs_op// instead of ibs_fetch//",
         ),
         (
             56,

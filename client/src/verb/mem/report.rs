@@ -237,6 +237,12 @@ const fn bias(encoding: AccessEncoding) -> Option<&'static str> {
         AccessEncoding::Ibs | AccessEncoding::IbsZen3 | AccessEncoding::IbsZen3Client | AccessEncoding::IbsZen4 => {
             Some("ops behind stalls are preferred, so samples do not count events")
         }
+        AccessEncoding::IbsFetch
+        | AccessEncoding::IbsFetchZen
+        | AccessEncoding::IbsFetchZen3
+        | AccessEncoding::IbsFetchZen4 => {
+            Some("one fetch for each interval of instructions, so samples do not count fetches")
+        }
         _ => Some("one load at a time is followed, so samples do not count loads"),
     }
 }

@@ -1,43 +1,55 @@
-//! perf's name for the ops that AMD's Instruction-Based Sampling samples: `ibs_op//`, with the terms `cnt_ctl=1` for
-//! ops instead of cycles and, of halprof, `loads` and `stores` for those that access memory.
+//! perf's names for what AMD's Instruction-Based Sampling samples: the ops of `ibs_op//`, with the terms `cnt_ctl=1`
+//! for ops instead of cycles and, of halprof, `loads` and `stores` for those that access memory; the fetches of
+//! `ibs_fetch//`.
 
 use pmu::source::RawEvent;
 use protocol::{event_flags, modes};
 
 use super::{EventName, Malformed, SourceName, each, letters_of, raw_event};
 
-/// The name of perf.
-const PREFIX: &str = "ibs_op/";
+/// The names of perf.
+const OF_OPS: &str = "ibs_op/";
+const OF_FETCHES: &str = "ibs_fetch/";
 
-/// Cycles (PMCx076) and ops (PMCx0C1): the events at which ops are sampled.
+/// Cycles (PMCx076) and ops (PMCx0C1): the events at which ops are sampled. Instructions (PMCx0C0): that of fetches.
 const CYCLES: RawEvent = RawEvent::new().with_event(0x76);
 const OPS: RawEvent = RawEvent::new().with_event(0xC1);
+const INSTRUCTIONS: RawEvent = RawEvent::new().with_event(0xC0);
 
 /// Parses the name, with modes behind it; `None` if the text is another event.
 pub fn parse(text: &str, default_modes: u32) -> Option<Result<EventName, Malformed>> {
-    let rest = text.strip_prefix(PREFIX)?;
+    let prefix = [OF_OPS, OF_FETCHES].into_iter().find(|prefix| text.starts_with(prefix))?;
+    let rest = text.strip_prefix(prefix)?;
     Some(match rest.split_once('/') {
         None => Err(Malformed::from(format!("\"{text}\" has no closing slash")).behind(text)),
-        Some((terms, letters)) => named(terms, letters.strip_prefix(':').unwrap_or(letters), default_modes),
+        Some((terms, letters)) => named(prefix, terms, letters.strip_prefix(':').unwrap_or(letters), default_modes),
     })
 }
 
-fn named(terms: &str, letters: &str, default_modes: u32) -> Result<EventName, Malformed> {
-    let (mut event, mut flags) = (CYCLES, 0);
+fn named(prefix: &'static str, terms: &str, letters: &str, default_modes: u32) -> Result<EventName, Malformed> {
+    let of_fetches = prefix == OF_FETCHES;
+    let (mut event, mut flags) = if of_fetches { (INSTRUCTIONS, event_flags::FETCHES) } else { (CYCLES, 0) };
     let mut term = |term: &str| {
         match term {
-            "" | "cnt_ctl=0" => event = CYCLES,
+            "" => {}
+            "l3missonly" | "l3missonly=1" => return Err(filtered(term, "mem report --sort mem")),
+            _ if term.starts_with("ldlat=") | term.starts_with("fetchlat=") => {
+                return Err(filtered(term, "mem report --sort local_weight"));
+            }
+            "rand_en=1" | "rand_en" if of_fetches => {}
+            _ if of_fetches => {
+                return Err(format!("\"{term}\" is no term of ibs_fetch; rand_en=1 is, and always holds"));
+            }
+            "cnt_ctl=0" => event = CYCLES,
             "cnt_ctl=1" | "cnt_ctl" => event = OPS,
             "loads" => flags |= event_flags::LOADS,
             "stores" => flags |= event_flags::STORES,
-            "l3missonly" | "l3missonly=1" => return Err(filtered(term, "mem report --sort mem")),
-            _ if term.starts_with("ldlat=") => return Err(filtered(term, "mem report --sort local_weight")),
             _ => return Err(format!("\"{term}\" is no term of ibs_op; cnt_ctl=1, loads and stores are")),
         }
         Ok(())
     };
-    each(terms.split(','), &mut term).map_err(|error| error.behind(PREFIX))?;
-    let behind = |why: String| Malformed::from(why).behind(PREFIX).behind(terms).behind("/");
+    each(terms.split(','), &mut term).map_err(|error| error.behind(prefix))?;
+    let behind = |why: String| Malformed::from(why).behind(prefix).behind(terms).behind("/");
     let (modes, pinned) = if letters.is_empty() { (None, false) } else { letters_of(letters).map_err(behind)? };
     Ok(EventName {
         source: SourceName::Raw(raw_event::event_of(event, None)),
@@ -66,6 +78,8 @@ mod tests {
             ("ibs_op/cnt_ctl=0/", CYCLES, 7, 0),
             ("ibs_op/cnt_ctl=1/u", OPS, 5, 0),
             ("ibs_op/cnt_ctl=1,loads/:k", OPS, 6, event_flags::LOADS),
+            ("ibs_fetch//", INSTRUCTIONS, 7, event_flags::FETCHES),
+            ("ibs_fetch/rand_en=1/u", INSTRUCTIONS, 5, event_flags::FETCHES),
             ("ibs_op/loads,stores/pD", CYCLES, 7, event_flags::LOADS | event_flags::STORES | event_flags::PINNED),
         ] {
             let name = parse(text, modes::BOTH).unwrap().unwrap();
@@ -85,6 +99,11 @@ mod tests {
             ("ibs_op/l3missonly=1/", "mem report --sort mem"),
             ("ibs_op/event=0x76/", "cnt_ctl=1, loads and stores are"),
             ("ibs_op//x", "is not a mode"),
+            ("ibs_fetch/", "has no closing slash"),
+            ("ibs_fetch/fetchlat=128/", "mem report --sort local_weight"),
+            ("ibs_fetch/l3missonly=1/", "mem report --sort mem"),
+            ("ibs_fetch/rand_en=0/", "rand_en=1 is, and always holds"),
+            ("ibs_fetch/loads/", "no term of ibs_fetch"),
         ] {
             let error = parse(text, modes::BOTH).unwrap().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

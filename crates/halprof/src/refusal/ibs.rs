@@ -1,4 +1,4 @@
-//! Texts for refusals about the ops that Instruction-Based Sampling samples.
+//! Texts for refusals about what Instruction-Based Sampling samples.
 
 use pmu::ibs::MissingFeature;
 use protocol::{ErrorCode, ReplyHeader};
@@ -12,7 +12,7 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
         ErrorCode::NoIbs => {
             let why = match MissingFeature::from_number(first) {
                 Some(MissingFeature::NoUnit) | None => {
-                    "it has no Instruction-Based Sampling (IBS) of ops, or the firmware hides it"
+                    "it has no Instruction-Based Sampling (IBS), or the firmware hides it"
                 }
                 Some(MissingFeature::Hypervisor) => {
                     "a hypervisor runs the system, also where Windows has security based on\n  \
@@ -27,6 +27,7 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
                 Some(MissingFeature::NotDelivered) => "its IBS sampled nothing of the code that halprof executed",
                 Some(MissingFeature::NoOps) => "its IBS counts cycles alone, and no ops",
                 Some(MissingFeature::OtherEvent) => "AMD's IBS samples at cycles and at ops, and the event is neither",
+                Some(MissingFeature::NoFetches) => "its IBS samples ops alone, and no fetches",
             };
             format!("CPU {processor} does not sample {source} precisely\n  because: {why}")
         }
@@ -51,6 +52,7 @@ pub fn remedy(cause: ErrorCode, header: &ReplyHeader) -> Option<String> {
         ErrorCode::NoIbs => match MissingFeature::from_number(first) {
             Some(MissingFeature::OtherEvent) => "cycles:p or instructions:p, or the event without :p",
             Some(MissingFeature::NoOps) => "cycles:p, or the event without :p",
+            Some(MissingFeature::NoFetches) => "ibs_op// instead of ibs_fetch//",
             Some(MissingFeature::Interrupts) => OTHER_PROFILERS,
             Some(MissingFeature::NoUnit) => "the firmware's setting of IBS, or the event without :p",
             _ => "the event without :p",

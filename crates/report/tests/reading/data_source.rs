@@ -281,3 +281,47 @@ fn ibs_says_how_an_address_was_translated_if_it_has_one() {
     assert_eq!(of(Encoding::Ibs, LINEAR), Translation::L1Hit);
     assert_eq!(of(Encoding::IbsZen4, LINEAR), Translation::NotReported);
 }
+
+/// Bits of the source of a fetch.
+const COMPLETE: u32 = 1 << 2;
+const CACHE_MISS: u32 = 1 << 3;
+const HAS_PHYSICAL: u32 = 1 << 4;
+const L1_TLB_MISS: u32 = 1 << 7;
+const L2_TLB_MISS: u32 = 1 << 8;
+const FETCH_L2_MISS: u32 = 1 << 10;
+const OP_CACHE_MISS: u32 = 1 << 12;
+const L3_MISS: u32 = 1 << 13;
+
+const FETCHES: [Encoding; 4] =
+    [Encoding::IbsFetch, Encoding::IbsFetchZen, Encoding::IbsFetchZen3, Encoding::IbsFetchZen4];
+
+#[test]
+fn a_fetch_says_which_cache_delivered_it_as_far_as_its_generation_does() {
+    let delivered = COMPLETE | HAS_PHYSICAL;
+    for (misses, wanted) in [
+        (0, ["L1", "L1", "not reported", "op cache"]),
+        (OP_CACHE_MISS, ["L1", "L1", "not reported", "L1"]),
+        (OP_CACHE_MISS | CACHE_MISS, ["beyond L1", "L2", "not reported", "L2"]),
+        (OP_CACHE_MISS | CACHE_MISS | FETCH_L2_MISS, ["beyond L1", "beyond L2", "beyond L2", "L3"]),
+        (OP_CACHE_MISS | CACHE_MISS | FETCH_L2_MISS | L3_MISS, ["beyond L1", "beyond L2", "beyond L2", "beyond L3"]),
+    ] {
+        assert_eq!(FETCHES.map(|encoding| level(encoding, delivered | misses)), wanted, "{misses:x}");
+        assert_eq!(FETCHES.map(|encoding| level(encoding, HAS_PHYSICAL | misses)), ["abandoned"; 4], "{misses:x}");
+    }
+    // From Zen 5 on nothing else is valid without a physical address.
+    assert_eq!(FETCHES.map(|encoding| level(encoding, COMPLETE)), ["L1", "L1", "not reported", "not reported"]);
+}
+
+#[test]
+fn a_fetch_says_how_its_address_was_translated() {
+    for (misses, wanted) in
+        [(0, Translation::L1Hit), (L1_TLB_MISS, Translation::L2Hit), (L1_TLB_MISS | L2_TLB_MISS, Translation::Miss)]
+    {
+        for encoding in FETCHES {
+            let of = |valid| decoded(encoding, COMPLETE | valid | misses).translation;
+            assert_eq!(of(HAS_PHYSICAL), wanted, "{encoding:?}");
+            let is_zen4 = encoding == Encoding::IbsFetchZen4;
+            assert_eq!(of(0), if is_zen4 { Translation::NotReported } else { wanted }, "{encoding:?}");
+        }
+    }
+}
