@@ -11,8 +11,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 unpack likwid=5.2.2+dfsg1-1
 for group in zen2/TLB zen3/TLB sandybridge/TLB_DATA haswell/TLB_DATA skylake/TLB_DATA CLX/TLB_DATA; do
-    sed -nE "s,^(L1 DTLB (load )?miss rate) = (.*[A-Z)]) ?/ ?(INSTR_RETIRED_ANY|RETIRED_INSTRUCTIONS)$,$group: \1 \3,p" \
-        usr/share/likwid/perfgroups/$group.txt
+    sed -nE "s,^(L1 DTLB (load )?miss rate) = (.*[A-Z)]) ?/ ?(INSTR_RETIRED_ANY|RETIRED_INSTRUCTIONS)$,\1 \3,p" \
+        usr/share/likwid/perfgroups/$group.txt | sed "s,^,$group: ,"
 done | tee seen
 diff seen - <<'SEEN'
 zen2/TLB: L1 DTLB miss rate (L1_DTLB_MISS_ANY_L2_HIT+L1_DTLB_MISS_ANY_L2_MISS)

@@ -21,7 +21,9 @@ llvm clang -O1 -g -gdwarf-4 -fPIE -c code.c -o code.o
 llvm ld.lld -pie --no-dynamic-linker code.o -o code
 address() { echo $((16#$(llvm llvm-nm code | sed -nE "s/^0*([0-9a-f]+) . $1$/\1/p"))); }
 branch=$(address branch) target=$(address target)
-mapping() { printf "PERF_RECORD_MMAP2 $1/$1: [0x%x(0x1000) @ 0 fe:00 1 0]: r-xp $PWD/code\n" $(((16#$1 << 32) + 4096)); }
+mapping() {
+    printf "PERF_RECORD_MMAP2 $1/$1: [0x%x(0x1000) @ 0 fe:00 1 0]: r-xp $PWD/code\n" $(((16#$1 << 32) + 4096))
+}
 samples() {
     local base=$((16#$1 << 32))
     for _ in 1 2 3 4; do

@@ -2,8 +2,8 @@
 # pmu-tools 2026.7.24 (PyPI, pmu-tools): the name of an event depends on the row before it.
 #
 # A good guess: interval-normalize, which turns the rows of "perf stat -I -x," into columns, names a column by the event
-# of its row. The third field of a row is a unit, which most events do not have; the energies have Joules. Seen: rows are
-# compared with a list of formats, of which the last one that matched is tried first. The format without a unit also
+# of its row. The third field of a row is a unit, which most events do not have; the energies have Joules. Seen: rows
+# are compared with a list of formats, of which the last one that matched is tried first. The format without a unit also
 # matches a row with one, and then the unit is the event. With nothing but energies, all of them are the one column
 # "Joules", which has the last: those of the package are gone, without a word. With a row before them that has no unit,
 # each has its name.

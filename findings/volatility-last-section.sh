@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # volatility3 2.28.2 (PyPI), with LLVM 14.0.6 (Debian 12): the public symbols of the last section are missing.
 #
-# A good guess: pdbconv, which makes a table of symbols from a PDB, has each of its public symbols. Sections are numbered
-# from 1, so the last of three has number 3. Seen: it takes symbols of sections below the number of sections only. In an
-# image that needs no relocations, .data is the last, and all its variables are missing, without a word. With
-# relocations they are there, since .reloc is the last then.
+# A good guess: pdbconv, which makes a table of symbols from a PDB, has each of its public symbols. Sections are
+# numbered from 1, so the last of three has number 3. Seen: it takes symbols of sections below the number of sections
+# only. In an image that needs no relocations, .data is the last, and all its variables are missing, without a word.
+# With relocations they are there, since .reloc is the last then.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/llvm.sh"
 unpack clang-14=1:14.0.6-12 libclang-cpp14=1:14.0.6-12
