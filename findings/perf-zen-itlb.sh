@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# perf 6.1 (Debian 12, linux-perf 6.1.192-3): on Zen, the metric of ITLB misses leaves the misses of the second level out.
+# perf 6.1 (Debian 12, linux-perf 6.1.192-3): on Zen, its metric of ITLB misses leaves out those of the second level.
 #
-# A good guess: l1_itlb_misses adds up those that the second level has and those that it does not have, so it is at least
-# l2_itlb_misses. Seen: its second term, bp_l1_tlb_miss_l2_miss, is event 85 without a unit mask. The event of Zen has
-# three, for pages of 4 KiB, 2 MiB and 1 GiB, so the term selects none of them; l2_itlb_misses, of the same table, has
-# all (07), and libpfm4 has them one by one. A program that misses both levels looks as if it missed none.
+# A good guess: l1_itlb_misses adds up the misses that the second level has and those that it does not have, so it is at
+# least l2_itlb_misses. Seen: its second term, bp_l1_tlb_miss_l2_miss, is event 85 without a unit mask. The event of Zen
+# has three, for pages of 4 KiB, 2 MiB and 1 GiB, so the term selects none of them; l2_itlb_misses, of the same table,
+# has all (07), and libpfm4 has them one by one. A program that misses both levels looks as if it missed none.
 set -euo pipefail
 findings=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 . "$findings/packages.sh"
