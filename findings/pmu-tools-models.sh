@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pmu-tools 2026.7.24 (PyPI, pmu-tools): toplev knows one model of Meteor Lake and of Arrow Lake, and no Cooper Lake that
-# was sold.
+# pmu-tools 2026.7.24 (PyPI, pmu-tools): toplev knows one model each of Meteor Lake and Arrow Lake, and not stepping 11
+# of Cooper Lake.
 #
 # A good guess: it follows Intel's mapfile.csv, from which it downloads the events. There, models AAh, ACh and B5h are
 # Meteor Lake, C5h and C6h Arrow Lake, and steppings 5 to Fh of model 55h have one table. Seen: AAh and C6h alone are
