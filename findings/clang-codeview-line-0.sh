@@ -3,8 +3,8 @@
 # line belongs to the line before it.
 #
 # A good guess: code that the compiler merged from several lines has no line. DWARF has line 0 for it, CodeView the
-# numbers F00F00 and FEEFEE, which debuggers take for no line. Seen: clang writes 0 into DWARF, and nothing into CodeView,
-# where a line holds until the next one. In this function the common end of two failed checks, at offset F behind the
+# numbers F00F00 and FEEFEE, which debuggers take for no line. Seen: clang writes 0 into DWARF, and nothing into
+# CodeView, where a line holds until the next one. In this function the common end of two failed checks, at offset F behind the
 # return, has the line of the return (5). Samples of the slow path are counted for it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/llvm.sh"
@@ -21,7 +21,8 @@ int checked(int first, int second) {
 TEXT
 for version in 14 19; do
     for format in codeview dwarf; do
-        debian "../lib/llvm-$version/bin/clang" --target=x86_64-pc-windows-msvc -O2 -g -g$format -c code.c -o $format.obj
+        debian "../lib/llvm-$version/bin/clang" --target=x86_64-pc-windows-msvc -O2 -g -g$format -c code.c \
+            -o $format.obj
     done
     # shellcheck disable=SC2046
     echo "clang $version, DWARF:" $(llvm llvm-dwarfdump --debug-line dwarf.obj |
