@@ -49,6 +49,8 @@ pub struct Description {
     pub process: u32,
     /// Thread ID.
     pub thread: u32,
+    /// Address of the structure `Queue`.
+    pub queue: u64,
     /// Its functions.
     pub functions: Vec<Function>,
     /// The calls of the functions, in the order of execution.

@@ -4,9 +4,13 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 
+use bench_protocol::InterruptSite;
 use protocol::{AccessEncoding, AccessOperation, AccessRecord, Record};
 use recording::{Block, Reader};
+use serde_json::{Value, json};
 use tests::Lab;
+
+use crate::record::symbol;
 
 const NAMED: &str = "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_16:ldlat=30:p@400k";
 const STORE_SAMPLE: &str = "MEM_TRANS_RETIRED.STORE_SAMPLE:p@400k";
@@ -157,6 +161,80 @@ fn check_export(lab: &mut Lab, accesses: &[AccessRecord]) {
     assert_eq!(exported, expected.collect());
 }
 
+/// Data in lines of their own: neighbours, each of a thread, and a line that one thread alone accesses.
+const NEIGHBOURS: [u64; 2] = [0x7000_0000, 0x7000_0040];
+const ONE_THREAD: u64 = 0x7000_1000;
+
+/// Source of a load and the last number of its access, for [`Lab`].
+pub type Source = [u64; 2];
+
+/// Lets two threads of workload.exe use the ends of a queue, which share a cache line, and checks that `c2c` finds this
+/// line first, and that `mem report` names the members.
+pub fn check_sharing(lab: &mut Lab, modified: Source, near: Source) {
+    let workload = lab.workload().unwrap();
+    let (description, load) =
+        (workload.description.clone(), |address, [source, last]: Source, latency| [address, source, latency, last]);
+    let function = |name: &str| description.functions.iter().find(|function| function.name == name).unwrap().address;
+    let (head, tail) = (description.queue, description.queue + 8);
+    let threads = [description.thread, description.thread + 4];
+    let accesses = [
+        (
+            "alpha",
+            vec![
+                load(head, modified, 100),
+                load(head, modified, 100),
+                load(NEIGHBOURS[0], near, 31),
+                load(ONE_THREAD, modified, 90),
+            ],
+            vec![],
+        ),
+        ("beta", vec![load(tail, modified, 120), load(NEIGHBOURS[1], near, 31)], vec![[tail, 1, 0, 0]]),
+    ];
+    for (processor, (name, loads, stores)) in (0..).zip(&accesses) {
+        let thread = threads[processor as usize];
+        let site = InterruptSite { ip: function(name), user: true, process: description.process, thread, weight: 1 };
+        lab.wire.set_interrupt_sites(processor, &[site]).unwrap();
+        lab.wire.set_accesses(processor, loads, stores).unwrap();
+    }
+    lab.run_in_real_time().unwrap();
+    let arguments = ["mem", "record", "-a", "-C", "0,1", "-o", "C:\\shared.rec", "--duration", "0.5s"];
+    lab.client(&arguments).unwrap().success().unwrap();
+    lab.run_by_script().unwrap();
+
+    let shared = lab.client(&["c2c", "C:\\shared.rec", "--type", "--json"]).unwrap().json().unwrap();
+    let lines = shared["lines"].as_array().unwrap();
+    let addresses: Vec<&Value> = lines.iter().map(|line| &line["address"]).collect();
+    let wanted = [head, ONE_THREAD].map(|address| json!(format!("{address:#018x}")));
+    assert_eq!(addresses, wanted.iter().collect::<Vec<_>>(), "{shared:#}");
+    let [first, other] = &lines[..] else { panic!("{shared:#}") };
+    assert_eq!((&first["sharing"], &first["threads"]), (&json!("false"), &json!(2)), "{first:#}");
+    assert_eq!((&other["sharing"], &other["threads"]), (&json!("one thread"), &json!(1)), "{other:#}");
+    let places = first["places"].as_array().unwrap();
+    let seen: BTreeSet<_> = places
+        .iter()
+        .map(|place| {
+            let [symbol, variable] = ["symbol", "variable"].map(|name| place[name].as_str().unwrap());
+            (place["offset"].as_u64().unwrap(), place["thread"].as_u64().unwrap(), symbol, variable)
+        })
+        .collect();
+    let [alpha, beta] = ["alpha", "beta"].map(symbol);
+    let wanted = [
+        (0, threads[0].into(), &*alpha, "workload_data::QUEUE.head"),
+        (8, threads[1].into(), &*beta, "workload_data::QUEUE.tail"),
+    ];
+    assert_eq!(seen, wanted.into(), "{first:#}");
+
+    let report = lab.client(&["mem", "report", "C:\\shared.rec", "--type", "--json"]).unwrap().json().unwrap();
+    let rows = report["events"].as_array().unwrap().iter().flat_map(|event| event["rows"].as_array().unwrap());
+    let members: BTreeSet<_> =
+        rows.map(|row| (row["columns"]["type"].as_str(), row["columns"]["member"].as_str())).collect();
+    let queue = Some("workload_data::Queue");
+    for member in ["head +0x0", "tail +0x8"] {
+        assert!(members.contains(&(queue, Some(member))), "{report:#}");
+    }
+    drop(workload);
+}
+
 #[test]
 fn each_sample_of_loads_and_stores_has_its_access_on_every_generation_and_core_type() {
     let mut lab = Lab::boot("nehalem-920").unwrap();
@@ -201,6 +279,9 @@ fn each_sample_of_loads_and_stores_has_its_access_on_every_generation_and_core_t
             assert!(own.iter().all(is_encoded), "{identity} {processor}: {:?}", own[0]);
         }
         check_export(&mut lab, &accesses);
+        if identity == "skylake-6600k" {
+            check_sharing(&mut lab, [0x7, 0], [0x1, 0]);
+        }
     }
     drop(probe);
     lab.finish().unwrap();

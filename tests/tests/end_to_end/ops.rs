@@ -5,6 +5,8 @@ use std::fs;
 
 use tests::Lab;
 
+use crate::accesses::check_sharing;
+
 /// Processors, and the numbers of a source for the L3 cache and for memory of another node in an access.
 const PROCESSORS: [(&str, [u32; 2]); 3] = [("zen4-7700x", [1, 3]), ("zen5-9800x3d", [1, 3]), ("milan-7713", [2, 3])];
 
@@ -62,6 +64,9 @@ fn the_export_has_the_op_of_each_overflow_with_its_load_and_the_fetches() {
         // Erratum 1238: Milan does not know whether the instruction cache missed.
         let source = if identity == "milan-7713" { "not reported" } else { "L1" };
         assert!(report.contains("ibs_fetch") && report.contains(source), "{identity}: {report}");
+        if identity == "zen4-7700x" {
+            check_sharing(&mut lab, [4, 1], [0, 0]);
+        }
     }
     drop(probe);
     lab.finish().unwrap();

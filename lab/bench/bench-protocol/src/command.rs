@@ -342,7 +342,8 @@ pub enum Command {
     },
     /// Sets the loads and the stores that counters of a processor record, each in turn: address, data source encoding,
     /// latency, and latency of the instruction. An AMD processor executes the loads instead, for the sampling of ops;
-    /// the source is an index of `model::DataSource::ALL` then.
+    /// the source is an index of `model::DataSource::ALL` then, and the last number is 1 if the cache had modified the
+    /// line.
     SetAccesses {
         /// Which processor.
         processor: u32,

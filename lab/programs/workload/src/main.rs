@@ -4,11 +4,13 @@
 //! `workload.exe describe` prints the description, one line of JSON, and exits when its standard input is closed:
 //!
 //! ```json
-//! {"process":32,"thread":36,"functions":[{"name":"alpha","address":5368713216,"size":208},...],
+//! {"process":32,"thread":36,"queue":5368721408,
+//!  "functions":[{"name":"alpha","address":5368713216,"size":208},...],
 //!  "stacks":[{"function":"alpha","callers":[5368713600,...]},...]}
 //! ```
 //!
-//! `stacks` has an entry for each call of a function: the return addresses from the innermost caller to the outermost.
+//! `queue` is the address of a structure of `workload-data`. `stacks` has an entry for each call of a function: the
+//! return addresses from the innermost caller to the outermost.
 //!
 //! `workload.exe steps` executes these and other functions one instruction at a time. It prints a list of the
 //! functions, then one line for each instruction before it is executed, and exits:

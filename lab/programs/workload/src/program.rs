@@ -21,6 +21,7 @@ use core::{
     panic::PanicInfo,
     ptr,
 };
+use workload_data::QUEUE;
 
 /// The file with the description while the program runs by itself. The test bench makes its folder.
 const DESCRIPTION: &CStr = c"C:\\lab\\workload.json";
@@ -65,8 +66,8 @@ fn print_functions(functions: impl Iterator<Item = Function>) -> fmt::Result {
 
 /// Executes the known functions on every path, and prints their callers.
 fn print_description() -> Result<u64, fmt::Error> {
-    let (process, thread) = (GetCurrentProcessId(), GetCurrentThreadId());
-    write!(Console, "{{\"process\":{process},\"thread\":{thread},\"functions\":[")?;
+    let (process, thread, queue) = (GetCurrentProcessId(), GetCurrentThreadId(), (&raw const QUEUE).addr());
+    write!(Console, "{{\"process\":{process},\"thread\":{thread},\"queue\":{queue},\"functions\":[")?;
     print_functions(known())?;
     Console.write_str("],\"stacks\":[")?;
     let result = step(Print::Callers, || run(1))?;

@@ -299,11 +299,11 @@ fn set_accesses(processor: u32, loads: &[[u64; 4]], stores: &[[u64; 4]]) -> Resu
         latency: *latency,
         instruction_latency: *instruction_latency,
     };
-    let executed = loads.iter().filter_map(|[address, source, latency, _]| {
+    let executed = loads.iter().filter_map(|[address, source, latency, modified]| {
         let source = *DataSource::ALL.get(usize::try_from(*source).ok()?)?;
         let latency = u16::try_from(*latency).ok()?;
-        let access =
-            MemoryAccess { address: *address, source, modified: false, latency, tlb_miss: false, locked: false };
+        let (address, modified) = (*address, *modified != 0);
+        let access = MemoryAccess { address, source, modified, latency, tlb_miss: false, locked: false };
         Some(ExecutedOp { ip: 0, cycles: 50, kind: OpKind::Load(access) })
     });
     let executed = executed.collect();
