@@ -7,7 +7,7 @@
 pub(crate) mod alone;
 pub(crate) mod core_tables;
 pub mod event_cache;
-mod ibs;
+pub(crate) mod ibs;
 pub mod label;
 pub(crate) mod malformed;
 pub(crate) mod named;

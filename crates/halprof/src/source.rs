@@ -17,7 +17,7 @@ use crate::error_kind::ErrorKind;
 use crate::event::raw_event::{self, Notation};
 use crate::event::role::{self, Role};
 use crate::event::suggestions;
-use crate::event::{SourceName, suffix};
+use crate::event::{SourceName, ibs, suffix};
 use crate::text::format;
 use crate::text::support;
 
@@ -272,6 +272,12 @@ impl Sources {
     #[must_use]
     pub fn word_of(&self, event: &Event) -> String {
         self.words.borrow().get(&on_any_counter(*event)).cloned().unwrap_or_else(|| self.name_of(event))
+    }
+
+    /// The same of an event that is sampled: of IBS the name that says what is sampled.
+    #[must_use]
+    pub fn word_of_sampled(&self, request: &EventRequest) -> String {
+        ibs::word_of(request).unwrap_or_else(|| self.word_of(&request.event))
     }
 
     fn remembered(&self, event: &Event) -> Option<String> {

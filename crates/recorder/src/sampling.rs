@@ -258,8 +258,7 @@ pub fn start(plan: &SamplingPlan, connection: &Driver) -> Result<StartedSampling
     let processors = processors(&plan.header, &info);
     let ring = match plan.header.ring {
         0 => {
-            let records = ring::records_per_sample(plan.header.last_branches);
-            ring::capacity(plan.events, records, u32::try_from(processors.len()).unwrap_or(u32::MAX))
+            ring::capacity(plan.events, plan.header.last_branches, u32::try_from(processors.len()).unwrap_or(u32::MAX))
         }
         chosen => chosen,
     };
@@ -504,7 +503,7 @@ fn session_block(
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let event = |request: &EventRequest| RecordedEvent {
         source: request.event.source,
-        name: sources.word_of(&request.event),
+        name: sources.word_of_sampled(request),
         modes: request.modes,
         interval: request.interval,
         frequency: request.frequency,

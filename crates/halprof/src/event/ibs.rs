@@ -3,7 +3,7 @@
 //! `ibs_fetch//`.
 
 use pmu::source::RawEvent;
-use protocol::{event_flags, modes};
+use protocol::{EventRequest, event_flags, modes};
 
 use super::{EventName, Malformed, SourceName, each, letters_of, raw_event};
 
@@ -24,6 +24,21 @@ pub fn parse(text: &str, default_modes: u32) -> Option<Result<EventName, Malform
         None => Err(Malformed::from(format!("\"{text}\" has no closing slash")).behind(text)),
         Some((terms, letters)) => named(prefix, terms, letters.strip_prefix(':').unwrap_or(letters), default_modes),
     })
+}
+
+/// Returns the name of an event whose flags say what is sampled; `None` if they say nothing, as with `cycles:p`.
+pub fn word_of(request: &EventRequest) -> Option<String> {
+    if request.flags & event_flags::FETCHES != 0 {
+        return Some(format!("{OF_FETCHES}/"));
+    }
+    let is_cycles = request.event == raw_event::event_of(CYCLES, None);
+    let terms = [
+        ("loads", request.flags & event_flags::LOADS != 0),
+        ("stores", request.flags & event_flags::STORES != 0),
+        ("cnt_ctl=1", request.flags & (event_flags::LOADS | event_flags::STORES) != 0 && !is_cycles),
+    ];
+    let terms: Vec<&str> = terms.into_iter().filter(|(_, holds)| *holds).map(|(term, _)| term).collect();
+    (!terms.is_empty()).then(|| format!("{OF_OPS}{}/", terms.join(",")))
 }
 
 fn named(prefix: &'static str, terms: &str, letters: &str, default_modes: u32) -> Result<EventName, Malformed> {
@@ -89,6 +104,23 @@ mod tests {
             assert_eq!((sampled.event, sampled.interval), (name, Some(100_000)), "{text}");
         }
         assert!(parse("cpu/event=0x76/p", modes::BOTH).is_none());
+    }
+
+    #[test]
+    fn a_sampled_event_has_the_name_that_says_what_is_sampled() {
+        for (text, word) in [
+            ("ibs_fetch/rand_en=1/u", Some("ibs_fetch//")),
+            ("ibs_op/stores,loads/", Some("ibs_op/loads,stores/")),
+            ("ibs_op/loads,cnt_ctl=1/", Some("ibs_op/loads,cnt_ctl=1/")),
+            ("ibs_op//", None),
+        ] {
+            let EventName { source: SourceName::Raw(event), flags, .. } = parse(text, modes::BOTH).unwrap().unwrap()
+            else {
+                panic!("{text}")
+            };
+            let request = EventRequest { event, flags, ..EventRequest::EMPTY };
+            assert_eq!(word_of(&request).as_deref(), word, "{text}");
+        }
     }
 
     #[test]
