@@ -4,8 +4,8 @@
 #
 # A good guess: code that the compiler merged from several lines has no line. DWARF has line 0 for it, CodeView the
 # numbers F00F00 and FEEFEE, which debuggers take for no line. Seen: clang writes 0 into DWARF, and nothing into
-# CodeView, where a line holds until the next one. In this function the common end of two failed checks, at offset F behind the
-# return, has the line of the return (5). Samples of the slow path are counted for it.
+# CodeView, where a line holds until the next one. In this function the common end of two failed checks, at offset F
+# behind the return, has the line of the return (5). Samples of the slow path are counted for it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/llvm.sh"
 unpack clang-14=1:14.0.6-12 libclang-cpp14=1:14.0.6-12
