@@ -4,8 +4,8 @@
 #
 # A good guess: local and remote DRAM are counted alike, as everywhere else: with one bit each on Sandy Bridge-EP and
 # Haswell-EP (01 and 04), with two each on Ivy Bridge-EP (03 and 0C), as in Intel's event files and in perf 6.1. Seen:
-# Ivy Bridge-EP has 01 and 0C. So the share of remote loads that a program computes from the two names is too high by
-# the local loads of the other bit.
+# Ivy Bridge-EP has 01 and 0C. So the share of remote loads that a program computes from the two names is that of all
+# remote loads in them and a part of the local ones.
 set -euo pipefail
 findings=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 . "$findings/packages.sh"
