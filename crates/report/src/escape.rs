@@ -54,3 +54,10 @@ pub(crate) fn command(name: &str) -> Cow<'_, str> {
 pub(crate) fn word(name: &str) -> Cow<'_, str> {
     if name.contains(char::is_whitespace) { name.replace(char::is_whitespace, "_").into() } else { name.into() }
 }
+
+/// Returns the name of a module in the format of perf script, where it is in round brackets: Firefox's profiler ends
+/// it at the first one that closes, and takes it from the last one that opens.
+pub(crate) fn module(name: &str) -> Cow<'_, str> {
+    let name = word(name);
+    if name.contains(['(', ')']) { name.replace('(', "[").replace(')', "]").into() } else { name }
+}

@@ -23,7 +23,7 @@ use protocol::{AnySample, BranchRecord, Prediction, Record};
 use rustc_hash::FxHashMap;
 
 use crate::call_stacks::{CallStacks, Frame};
-use crate::escape::{command, word};
+use crate::escape::{self, command, word};
 use crate::filter::Filter;
 use crate::input::Input;
 use crate::last_branches::{BranchGate, LastBranchStats};
@@ -173,7 +173,7 @@ fn text(frames: &[Frame], contents: &Contents, symbol_index: &SymbolIndex) -> St
     let mut text = String::new();
     for Frame { function, address, location } in frames {
         let name = symbol_index.function_name(*function, contents);
-        let module = &word(symbol_index.function_module(*function));
+        let module = &escape::module(symbol_index.function_module(*function));
         // As perf has it: stackcollapse-perf.pl knows the kernel by the bracket.
         let is_plain = function.kernel && !module.starts_with('[');
         let module = if is_plain { Cow::Owned(format!("[{module}]")) } else { Cow::Borrowed(module.as_ref()) };

@@ -414,7 +414,7 @@ fn names_of_programs_modules_and_functions_are_no_syntax_of_text_formats() {
         id: 8,
         created: None,
         name: "stage 2 of 3 x.exe".to_owned(),
-        modules: vec![module(APP, "C:\\My Program\\my app 2.exe")],
+        modules: vec![module(APP, "C:\\My Program\\my app (2) 3.exe")],
     })];
     let places = methods.iter().map(|method| method.address + 4).chain([APP + 0x10]);
     blocks.push(Block::Samples(places.map(|ip| sample(CYCLES, 8, ip, 100_000).into()).collect()));
@@ -422,7 +422,7 @@ fn names_of_programs_modules_and_functions_are_no_syntax_of_text_formats() {
     let (lines, svg, collapsed) = drawn(&file(&blocks));
 
     assert!(lines.iter().all(|line| second_number(line).is_none()), "{lines:#?}");
-    for shown in ["load", "stage 2", "stage 2.5", "a:b 7", "spoof_[k]", "x", "f(int, 3) 4", "my app 2.exe+0x10"] {
+    for shown in ["load", "stage 2", "stage 2.5", "a:b 7", "spoof_[k]", "x", "f(int, 3) 4", "my app (2) 3.exe+0x10"] {
         assert!(svg.contains(&format!("<title>{shown} (100,000 events, 12.50%)</title>")), "{shown}: {svg}");
     }
     // One process with one module; a number that was taken for another run would be a change.
@@ -433,5 +433,5 @@ fn names_of_programs_modules_and_functions_are_no_syntax_of_text_formats() {
     assert_eq!(collapsed.lines().count(), 8, "{collapsed}");
     let text = collapsed.replace('\u{2060}', "");
     assert!(text.lines().all(|line| line.starts_with("stage_2_of_3_x.exe;")), "{collapsed}");
-    assert!(text.contains(";[my_app_2.exe] "), "{collapsed}");
+    assert!(text.contains(";[my_app_[2]_3.exe] "), "{collapsed}");
 }
