@@ -6,7 +6,7 @@
 # '{cycles,branches}:S') are skipped. That needs two layouts: for a group a number of values and then each with its ID,
 # for a counter by itself one value (perf_event_open(2)). Seen: the two are exchanged. Of a group of two, two words are
 # skipped and three are left, so the ID of the first counter is the length of the call chain, and the count of the
-# second its first address. The value of a counter by itself is taken for a number of values, and the record is an error.
+# second its first address. The value of a counter by itself is taken for a number of values, which is an error.
 set -euo pipefail
 seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/crate.py" linux-perf-event-reader 0.10.2 <<'TEXT'
 use linux_perf_event_reader::*;
