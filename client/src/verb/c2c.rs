@@ -304,7 +304,7 @@ fn account(report: &SharedLines) -> Vec<(&'static str, String)> {
     if *without_line > 0 {
         let all = accesses.loads.max(accesses.stores).max(*without_line);
         let share = percent(share::of(*without_line, all));
-        lines.push(("No line", format!("{}, {share}: no address, or no process", counted(*without_line, "access"))));
+        lines.push(("No line", format!("{}, {share}: no address, or no process", counted(*without_line, "sample"))));
     }
     if *silent > 0 {
         let share = percent(share::of(*silent, accesses.loads));
