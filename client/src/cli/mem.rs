@@ -135,8 +135,25 @@ pub struct MemRecordArgs {
     /// Only loads that took at least so many core clock cycles [default: 30; not on AMD]
     #[arg(long, value_name = "N", value_parser = number::within(3..=65_535), conflicts_with = "events")]
     pub ldlat: Option<u32>,
+    /// Only accesses of code in user mode
+    #[arg(long, conflicts_with_all = ["all_kernel", "events"])]
+    pub all_user: bool,
+    /// Only accesses of code in kernel mode
+    #[arg(long, conflicts_with = "events")]
+    pub all_kernel: bool,
     #[command(flatten)]
     pub record: RecordArgs,
+}
+
+impl MemRecordArgs {
+    /// Returns the letter of the mode in which the chosen events are sampled; empty for both.
+    pub const fn mode(&self) -> &'static str {
+        match (self.all_user, self.all_kernel) {
+            (true, _) => "u",
+            (_, true) => "k",
+            _ => "",
+        }
+    }
 }
 
 /// A kind of access.
@@ -278,7 +295,7 @@ pub enum AccessField {
     #[value(aliases = ["dso"])]
     Module,
     /// The function of the instruction
-    #[value(aliases = ["sym"])]
+    #[value(aliases = ["sym", "symbol_iaddr"])]
     Symbol,
     /// The address of the data
     #[value(aliases = ["symbol_daddr"])]

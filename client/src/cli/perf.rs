@@ -4,7 +4,8 @@
 //! verbs.
 //!
 //! # References
-//! The manual pages of perf-stat, perf-record, perf-report, perf-annotate, perf-script and perf-top, Linux 6.12.
+//! The manual pages of perf-stat, perf-record, perf-report, perf-annotate, perf-script, perf-top, perf-mem and
+//! perf-c2c, Linux 6.12.
 
 #[rustfmt::skip]
 mod rows;
@@ -27,14 +28,15 @@ pub enum Here {
 use Here::{Always, Is, Other};
 use rows::ROWS;
 
-/// Verbs, empty for perf's own verbs; the spellings in perf, with a value if others of the option are known here; and
-/// what they are here.
+/// Verbs, `mem-record` for one below another, and empty for perf's own verbs; the spellings in perf, with a value if
+/// others of the option are known here; and what they are here.
 type Row = (&'static str, &'static str, Here);
 
 /// Returns each spelling of perf that a verb has here, with what it is.
 pub fn of_verb(verb: &str) -> impl Iterator<Item = (&'static str, Here)> + use<'_> {
-    let is_of =
-        move |verbs: &str| if verbs.is_empty() { verb.is_empty() } else { verbs.split(' ').any(|one| one == verb) };
+    let is_of = move |verbs: &str| {
+        if verbs.is_empty() { verb.is_empty() } else { verbs.split(' ').any(|one| one.split('-').eq(verb.split(' '))) }
+    };
     let rows = ROWS.iter().filter(move |(verbs, ..)| is_of(verbs));
     rows.flat_map(|(_, spellings, here)| spellings.split(' ').map(|spelling| (spelling, *here)))
 }
@@ -51,11 +53,20 @@ pub fn instead(verb: &str, spelling: &str) -> Option<(&'static str, &'static str
 pub fn with_spellings(command: Command) -> Command {
     command.mut_subcommands(|verb| {
         let name = verb.get_name().to_owned();
-        of_verb(&name).fold(verb, |verb, (spelling, here)| match here {
-            Is(long) => verb.mut_args(|arg| if arg.get_long() == Some(long) { also(arg, spelling) } else { arg }),
-            Always => verb.arg(spelled(Arg::new(spelling), spelling).hide(true).action(ArgAction::Count)),
-            Other(..) => verb,
-        })
+        let verb = verb.mut_subcommands(|below| {
+            let name = format!("{name} {}", below.get_name());
+            spelled_in(below, &name)
+        });
+        spelled_in(verb, &name)
+    })
+}
+
+/// Adds the spellings of perf to a verb.
+fn spelled_in(verb: Command, name: &str) -> Command {
+    of_verb(name).fold(verb, |verb, (spelling, here)| match here {
+        Is(long) => verb.mut_args(|arg| if arg.get_long() == Some(long) { also(arg, spelling) } else { arg }),
+        Always => verb.arg(spelled(Arg::new(spelling), spelling).hide(true).action(ArgAction::Count)),
+        Other(..) => verb,
     })
 }
 

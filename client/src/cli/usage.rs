@@ -61,7 +61,7 @@ pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
     let in_perf = |spelling: &str| {
-        let (why, remedy) = perf::instead(name.split(' ').next().unwrap_or_default(), spelling)?;
+        let (why, remedy) = perf::instead(&name, spelling)?;
         Some((Some(why.to_owned()), remedy.to_owned()))
     };
     let (what, why, remedy) = match error.kind() {

@@ -1,7 +1,7 @@
 //! Events of perf that no counter of a core counts.
 
 /// Names, with `*` where others begin so; what they are; and who has their numbers.
-const OTHERS: [(&str, &str, &str); 7] = [
+const OTHERS: [(&str, &str, &str); 8] = [
     (
         "page-faults faults minor-faults major-faults context-switches cs cpu-migrations migrations alignment-faults \
          emulation-faults cgroup-switches bpf-output dummy",
@@ -22,8 +22,13 @@ const OTHERS: [(&str, &str, &str); 7] = [
     ("uncore_* imc/* amd_df/* amd_l3/* amd_umc*", "an uncore event", "VTune on Intel's processors, uProf on AMD's"),
     ("intel_pt/* intel_bts/*", "a trace", ".\\client branches, or an event with :p"),
     (
-        "L1-dcache-* L1-icache-* LLC-* dTLB-* iTLB-* node-* branch-load* stalled-cycles-* bus-cycles mem-loads \
-         mem-stores slots topdown-*",
+        "mem-loads mem-stores ldlat-loads ldlat-stores",
+        "an event of perf mem",
+        ".\\client mem record, which chooses the processor's",
+    ),
+    (
+        "L1-dcache-* L1-icache-* LLC-* dTLB-* iTLB-* node-* branch-load* stalled-cycles-* bus-cycles slots \
+         topdown-*",
         "a name of perf that stands for other events on each processor",
         "the maker's name: .\\client list PATTERN, with a pattern such as l1, llc, tlb, stall or slots",
     ),
@@ -53,6 +58,7 @@ mod tests {
             ("power/energy-pkg/", "a power event"),
             ("uncore_imc_0/cas_count_read/", "an uncore event"),
             ("intel_pt//", "a trace"),
+            ("mem-loads", "an event of perf mem"),
             ("L1-dcache-load-misses", "a name of perf that stands for other events on each processor"),
         ] {
             assert_eq!(other_of_perf(name).map(|(found, _)| found), Some(what), "{name}");

@@ -35,6 +35,7 @@ fn value(long: &str) -> &'static str {
         "interval" => "100",
         "limit" => "5",
         "sort" | "fields" => "dso,sym",
+        "ldlat" => "50",
         "process" => "app,12",
         "thread" => "7,8",
         "module" => "ntdll.dll,app",
@@ -45,9 +46,10 @@ fn value(long: &str) -> &'static str {
 }
 
 /// Returns each row for each of its verbs and spellings.
-fn each() -> impl Iterator<Item = (&'static str, &'static str, Here)> {
+fn each() -> impl Iterator<Item = (String, &'static str, Here)> {
     let spelled = |(verbs, spellings, here): &'static Row| {
-        verbs.split(' ').flat_map(move |verb| spellings.split(' ').map(move |spelling| (verb, spelling, *here)))
+        let verbs = verbs.split(' ').map(|verb| verb.replace('-', " "));
+        verbs.flat_map(move |verb| spellings.split(' ').map(move |spelling| (verb.clone(), spelling, *here)))
     };
     ROWS.iter().flat_map(spelled)
 }
@@ -56,12 +58,12 @@ fn each() -> impl Iterator<Item = (&'static str, &'static str, Here)> {
 fn an_option_that_is_the_same_is_parsed_as_that_of_halprof() {
     for (verb, spelling, here) in each() {
         let wanted = match here {
-            Is(long) => parsed(&line(verb, &format!("--{long} {}", value(long)))),
-            Always => parsed(&line(verb, "")),
+            Is(long) => parsed(&line(&verb, &format!("--{long} {}", value(long)))),
+            Always => parsed(&line(&verb, "")),
             Other(..) => continue,
         };
         let value = if let Is(long) = here { value(long) } else { "" };
-        let typed = line(verb, &format!("{spelling} {value}"));
+        let typed = line(&verb, &format!("{spelling} {value}"));
         assert!(wanted.is_ok(), "{typed}: {wanted:?}");
         assert_eq!(parsed(&typed), wanted, "{typed}");
     }
@@ -89,7 +91,8 @@ fn the_guide_has_the_table() {
             Always => "done in any case".to_owned(),
             Other(why, remedy) => format!("{why}: {remedy}"),
         };
-        let _ = writeln!(rows, "| {} | {} | {here} |", verbs.replace(' ', ", "), code(spellings));
+        let verbs = verbs.replace(' ', ", ").replace('-', " ");
+        let _ = writeln!(rows, "| {verbs} | {} | {here} |", code(spellings));
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/perf.md");
     let page = std::fs::read_to_string(path).unwrap().replace('\r', "");
@@ -108,11 +111,11 @@ fn an_option_that_is_none_here_is_refused_with_the_way_to_it() {
     let (mut text, mut named) = (String::new(), 0);
     for (verb, spelling, here) in each() {
         let Other(why, remedy) = here else { continue };
-        let typed = line(verb, spelling);
+        let typed = line(&verb, spelling);
         let report = parsed(&typed).unwrap_err();
         assert!(report.ends_with(&format!("\n  because: {why}\n  try: {remedy}")), "{typed}: {report}");
         assert!(report.lines().all(|line| line.len() <= 100), "{report}");
-        let lines = lines(verb, remedy);
+        let lines = lines(&verb, remedy);
         for line in lines.iter().filter(|line| *line != "--version") {
             assert!(parsed(line).is_ok(), "{typed}: {line}: {:?}", parsed(line));
         }
@@ -168,7 +171,23 @@ fn the_lines_that_users_of_perf_type_most_often_work_or_say_the_way() {
         ("mem record -- app", Ok(())),
         ("mem record -t load --ldlat 50 -a -- app", Ok(())),
         ("mem report --sort mem,sym,dso,dcacheline,symbol_daddr,local_weight", Ok(())),
+        ("mem record -K -- app", Ok(())),
+        ("mem record --all-user -p 1234", Ok(())),
+        ("mem record -d -W -c 1000 -- app", Ok(())),
+        ("mem record --phys-data -- app", Err("the same without it")),
+        ("mem report --stdio -i perf.data -T", Ok(())),
+        ("mem report -s phys_daddr", Err("--sort data, or --sort page")),
+        ("mem report -t load", Err("--sort operation,source")),
+        ("mem report --comms app --dsos ntdll.dll -n", Ok(())),
+        ("mem report -D", Err(".\\client export --format csv")),
+        ("c2c record -F 60000 -a --all-user --ldlat 50 sleep 5", Ok(())),
+        ("c2c record -u -l 50 -- app", Ok(())),
         ("c2c record -- app", Ok(())),
+        ("c2c report -NN --stdio", Err("mem report --sort source")),
+        ("c2c report -c pid,iaddr --stdio", Err("--csv")),
+        ("c2c report --full-symbols --no-source --stdio -f", Ok(())),
+        ("c2c report --stats", Err("--limit 1")),
+        ("c2c report -d rmt", Err("--csv, which has each kind")),
         ("c2c report -i perf.data --double-cl", Ok(())),
         ("c2c", Ok(())),
         ("sched", Ok(())),

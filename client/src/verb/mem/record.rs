@@ -87,7 +87,7 @@ fn choose(args: &MemRecordArgs, connection: &Driver) -> Result<Vec<String>, Erro
     let is_wanted = |kind: &AccessType| args.types.is_empty() || args.types.contains(kind);
     let kinds = [(AccessType::Load, "loads"), (AccessType::Store, "stores")].into_iter();
     let terms: Vec<&str> = kinds.filter(|(kind, _)| is_wanted(kind)).map(|(_, term)| term).collect();
-    Ok(vec![format!("ibs_op/{}/", terms.join(","))])
+    Ok(vec![format!("ibs_op/{}/{}", terms.join(","), args.mode())])
 }
 
 /// Returns the events of the accesses that the user wants of Intel's processors: those of each core type of the chosen
@@ -107,7 +107,8 @@ fn events(args: &MemRecordArgs, is_intel: bool, connection: &Driver) -> Result<V
         if types.is_empty() { &[0][..] } else { &types }.iter().map(cores).collect();
     let latency = format!(",ldlat={}", args.ldlat.unwrap_or(USUAL_LATENCY));
     let text = |core_type: u32, (event, umask): (u8, u8), latency: &str| {
-        format!("{}p", qualified(&format!("cpu/event={event:#04x},umask={umask:#04x}{latency}/"), core_type))
+        let event = qualified(&format!("cpu/event={event:#04x},umask={umask:#04x}{latency}/"), core_type);
+        format!("{event}{}p", args.mode())
     };
     let of_each = |encoding: fn(Microarchitecture) -> Option<(u8, u8)>, latency: &str| -> Vec<String> {
         cores.iter().filter_map(|(number, cores)| Some(text(*number, encoding(*cores)?, latency))).collect()

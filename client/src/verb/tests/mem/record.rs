@@ -18,6 +18,13 @@ fn on(signature: u32) -> FakeSystem {
     FakeSystem::running(driver)
 }
 
+fn amd() -> FakeSystem {
+    let mut driver = FakeDriver::default();
+    driver.info.vendor[..12].copy_from_slice(b"AuthenticAMD");
+    driver.info.signature = 0x00A2_0F12;
+    FakeSystem::running(driver)
+}
+
 fn hybrid() -> FakeSystem {
     let mut driver = FakeDriver {
         core_types: vec![core_type_record(CORE, &[0, 2]), core_type_record(ATOM, &[1, 3])],
@@ -73,15 +80,24 @@ fn each_processor_records_its_own_events() {
     }
 }
 
+#[test]
+fn one_mode_is_that_of_all_chosen_events() {
+    const P: u32 = modes::PRECISE;
+    for (options, mode) in [("", modes::BOTH), ("--all-user", modes::USER), ("--all-kernel", modes::KERNEL)] {
+        for system in [on(SKYLAKE), amd()] {
+            let (ran, _) = recorded(&system, options);
+            let modes: Vec<u32> = started(&system).iter().map(|event| event.modes).collect();
+            assert!(!modes.is_empty() && modes.iter().all(|one| *one == mode | P), "{options}: {modes:?} {}", ran.err);
+        }
+    }
+}
+
 /// The ops of AMD's processors are sampled by one event, and the driver keeps those that are wanted.
 #[test]
 fn amd_samples_ops_that_load_or_store() {
     use protocol::event_flags::{LOADS, STORES};
     for (options, flags) in [("", LOADS | STORES), ("-t load", LOADS), ("-t store", STORES)] {
-        let mut driver = FakeDriver::default();
-        driver.info.vendor[..12].copy_from_slice(b"AuthenticAMD");
-        driver.info.signature = 0x00A2_0F12;
-        let system = FakeSystem::running(driver);
+        let system = amd();
         let (ran, _) = recorded(&system, options);
         let events = started(&system);
         let [event] = &events[..] else { panic!("{options}: {:?}", ran.outcome.map_err(|error| error.report())) };
@@ -123,6 +139,8 @@ fn command_lines_of_mem_are_checked() {
         "mem record --ldlat 2",
         "mem record -t loads",
         "mem record -e 2:p --ldlat 30",
+        "mem record -e 2:p --all-user",
+        "mem record --all-user --all-kernel",
         "mem report --sort colour",
         "mem report --json --csv",
         "c2c --limit -1",
