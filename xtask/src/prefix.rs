@@ -13,11 +13,13 @@ use wine_prefix::Prefix;
 use crate::{artifacts::PRNG, files, run, workspace::Workspace};
 
 /// Increased when prefixes of an earlier version can no longer be used.
-const PREFIX_VERSION: u32 = 2;
+const PREFIX_VERSION: u32 = 3;
 
-/// Registry value with the options of the boot loader: test signing is on, because the driver is signed for tests.
-const BOOT_OPTIONS: [&str; 7] =
-    ["HKLM\\System\\CurrentControlSet\\Control", "/v", "SystemStartOptions", "/d", "TESTSIGNING", "/t", "REG_SZ"];
+/// Registry values: the options of the boot loader (test signing is on, because the driver is signed for tests), and the
+/// milliseconds after which the service manager gives up a driver that does not answer: 10,000 are too few on a machine
+/// that is busy with something else.
+const CONTROL: &str = "HKLM\\System\\CurrentControlSet\\Control";
+const VALUES: [[&str; 2]; 2] = [["SystemStartOptions", "TESTSIGNING"], ["ServicesPipeTimeout", "120000"]];
 
 /// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
 const BOOT_LIMIT: Duration = Duration::from_mins(3);
@@ -41,9 +43,11 @@ pub fn ensure(workspace: &Workspace, prefix: &Path) -> Result<()> {
         let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let started = made.start_server(&output).context("cannot start wineserver")?;
         ensure!(started.success(), "wineserver failed ({started}): {}", log.display());
-        let (mut boot, mut options) = (made.wine(), made.wine());
+        let boot = &mut made.wine();
         run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), BOOT_LIMIT)?;
-        run::quiet(options.args(["reg", "add"]).args(BOOT_OPTIONS).arg("/f"))?;
+        for [name, value] in VALUES {
+            run::quiet(made.wine().args(["reg", "add", CONTROL, "/v", name, "/d", value, "/t", "REG_SZ", "/f"]))?;
+        }
         // A service created while this first server shuts down would be lost.
         stop_server(prefix)?;
         files::write(&stamp, wanted)?;
