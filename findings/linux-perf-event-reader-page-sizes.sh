@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# linux-perf-event-reader 0.10.2 (a crate, by which samply reads perf.data): the size of a page is the number of a cgroup.
+# linux-perf-event-reader 0.10.2 (a crate, by which samply reads perf.data): the size of a page is the number of a
+# cgroup.
 #
 # A good guess: fields of a sample that it does not return are skipped, as it does with weights and data sources, or a
 # format with fields that it does not know is refused. Seen: it does not know PERF_SAMPLE_CGROUP and
