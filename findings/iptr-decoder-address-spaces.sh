@@ -2,11 +2,11 @@
 # iptr-decoder 0.1.3 (a crate): in a trace of Intel PT, the page tables of a process are at twice their address.
 #
 # A good guess: on_pip_packet() has the CR3 that the processor wrote, and on_mwait_packet() the hints and the extensions
-# of the instruction. A PIP has CR3[51:5] above a bit for non-root operation, so bit 1 of its payload is bit 5 of CR3; an
-# MWAIT packet has the hints in byte 2 and the extensions in byte 6 (SDM Vol. 3C, Intel PT, packet definitions; so does
-# libipt read them). Seen: the payload is shifted by one bit too many, so no CR3 is that of a process of the system. The
-# extensions are the low bits of the hints: a wait with hints 20h that interrupts end has none, and one with hints 01h
-# has them.
+# of the instruction. A PIP has CR3[51:5] above a bit for non-root operation, so bit 1 of its payload is bit 5 of CR3;
+# an MWAIT packet has the hints in byte 2 and the extensions in byte 6 (SDM Vol. 3C, Intel PT, packet definitions; so
+# does libipt read them). Seen: the payload is shifted by one bit too many, so no CR3 is that of a process of the
+# system. The extensions are the low bits of the hints: a wait with hints 20h that interrupts end has none, and one with
+# hints 01h has them.
 set -euo pipefail
 seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/crate.py" iptr-decoder 0.1.3 <<'TEXT'
 use iptr_decoder::{DecodeOptions, DecoderContext, HandlePacket, decode};

@@ -3,9 +3,10 @@
 #
 # A good guess: a Control Flow Event Packet has four bytes: two of header, the type with the bit IP, and the vector (SDM
 # Vol. 3C, Intel PT, packet definitions, CFE; Linux, intel-pt-pkt-decoder.c). Event tracing writes one for each
-# interrupt, exception and return from them, on Alder Lake and Sapphire Rapids. Seen: two bytes are taken off, and the type and the
-# bit are taken from the header, so each event has the type 13h. Then type and vector are decoded as packets. The type
-# of an interrupt, 01h, is a TIP.PGD without an address, that is, the end of the trace; vector 2Eh is four branches.
+# interrupt, exception and return from them, on Alder Lake and Sapphire Rapids. Seen: two bytes are taken off, and the
+# type and the bit are taken from the header, so each event has the type 13h. Then type and vector are decoded as
+# packets. The type of an interrupt, 01h, is a TIP.PGD without an address, that is, the end of the trace; vector 2Eh is
+# four branches.
 set -euo pipefail
 seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/crate.py" iptr-decoder 0.1.3 <<'TEXT'
 use iptr_decoder::{DecodeOptions, DecoderContext, HandlePacket, IpReconstructionPattern, decode};
