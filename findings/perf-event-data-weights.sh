@@ -2,7 +2,8 @@
 # perf-event-data 0.1.8 (a crate): where a load came from is how long it took.
 #
 # A good guess: PERF_SAMPLE_WEIGHT_STRUCT is a word at the place of PERF_SAMPLE_WEIGHT, of which a kernel from 5.12 on
-# writes one or the other (perf_event_open(2)); perf mem and perf record -W ask for the first. The crate has both names.
+# writes one or the other (perf_event_open(2)); on x86, perf mem and perf record -W ask for the first. Both are flags of
+# the crate.
 # Seen: it reads a word for PERF_SAMPLE_WEIGHT only. With the other, each field behind it is the one before: the data
 # source is the weight, and the physical address the data source. Nothing says that eight bytes are left over. A load
 # from local DRAM that took 310 cycles becomes a load, a store and a fetch in one, from the L1 cache.
