@@ -19,6 +19,7 @@ TEXT
 for name in plain relocated; do
     llvm clang --target=x86_64-pc-windows-msvc -g -gcodeview "-D${name^^}" -c code.c -o $name.obj
     llvm lld-link /nologo /debug /nodefaultlib /subsystem:console /entry:start $name.obj
+    # shellcheck disable=SC2016 # quotes of llvm-pdbutil
     llvm llvm-pdbutil dump -publics $name.pdb | sed -nE 's/.*S_PUB32.*`(.*)`/\1/p' | sort > $name.expected
 done
 python volatility3==2.28.2 pefile==2024.8.26 <<'SCRIPT' | tee seen
