@@ -24,6 +24,7 @@ mod registers;
 mod reservation;
 mod sleep;
 mod sources;
+mod turns;
 
 use alloc::vec::Vec;
 

@@ -9,7 +9,6 @@ use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
 use crate::interface::Interface;
 use crate::interface::emon::Emon;
-use crate::placement::Wanted;
 use crate::state::{CounterSet, CounterState, PerCpuPmu};
 use crate::topology;
 
@@ -40,24 +39,8 @@ impl<E> Hal<E> {
         all.without(taken.and(CounterSet::from_bits(emon.capabilities().general().into())))
     }
 
-    /// Returns whether a [narrowed](Self::narrowed) event can share its counter with others, one after the other. It
-    /// cannot if it needs an extra register, which keeps one value, or if it is of slots or a metric, which take no
-    /// counter from others. Nor can it where an event limits what other counters may count: the counters of the other
-    /// thread, or those of NetBurst that share a register.
-    #[must_use]
-    pub fn may_take_turns(&self, processor: ProcessorIndex, Wanted { state, within }: Wanted) -> bool {
-        match self.interface_of(processor) {
-            Interface::Emon(emon) => {
-                self.events.extra_of(state).is_none()
-                    && !self.disturbs_other_thread(emon, state)
-                    && within.and(emon.unit()).is_empty()
-            }
-            Interface::NetBurst(_) => false,
-            _ => true,
-        }
-    }
-
-    fn disturbs_other_thread(&self, emon: Emon, state: CounterState) -> bool {
+    /// Returns whether an event disturbs the counters of the other thread.
+    pub(super) fn disturbs_other_thread(&self, emon: Emon, state: CounterState) -> bool {
         self.events.source_of(state).is_some_and(|source| emon.disturbs_other_thread(&source))
     }
 
