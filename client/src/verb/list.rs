@@ -6,16 +6,21 @@ pub mod search;
 pub mod tables;
 
 use halprof::errata;
+use halprof::precise::PreciseSources;
 use halprof::source::SourceInfo;
 use halprof::text::support;
 use serde::Serialize;
 
 use self::own_hal::Differences;
 use crate::cli::ListArgs;
+use crate::verb::encode::lines;
 use terminal::context::Context;
 use terminal::document::Document;
 use terminal::format::table;
 use user_error::Error;
+
+/// Width of sentences in characters.
+const LINE: usize = 80;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -24,6 +29,9 @@ pub struct List<'a> {
     /// How the list of Windows' own HAL differs from the driver's, if it was listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     differences: Option<Differences>,
+    /// Which of the listed sources can be precise, if the driver says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    precise: Option<PreciseSources>,
 }
 
 impl Document for List<'_> {
@@ -50,8 +58,11 @@ fn sources(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
         source.core_types = connection.on_core_types(source.event.source)?;
     }
     let differences = limits.map(|_| Differences::on_this_processor(&listed)).transpose()?;
+    // The list is complete without the answer, which the driver refuses while CPUs sleep.
+    let precise = || PreciseSources::of(&connection, &info, &listed).unwrap_or_default();
+    let precise = if limits.is_none() { precise() } else { None };
     if args.format.json {
-        return context.json(&List { sources: &listed, differences });
+        return context.json(&List { sources: &listed, differences, precise });
     }
     if listed.is_empty() {
         return context.say("no source is supported on this machine; why: .\\client info, .\\client list --all");
@@ -59,6 +70,9 @@ fn sources(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     context.say(&sources_table(&listed))?;
     if let Some(sentence) = simultaneous_sources(&listed) {
         context.say(&format!("\n{sentence}"))?;
+    }
+    if let Some(precise) = &precise {
+        context.say(&format!("\n{}", precise_text(precise)))?;
     }
     if let (Some(_), Some(reason)) = (limits, connection.unavailable()?) {
         context.say(&format!("\n{}", reason.paragraph()))?;
@@ -89,6 +103,15 @@ fn simultaneous_sources(listed: &[SourceInfo]) -> Option<String> {
     let counters = &counted.next()?.counters;
     let alike = counted.all(|source| source.counters == *counters && source.core_types.is_empty());
     alike.then(|| format!("At the same time on a processor: any {} of them, and Time.", counters.len()))
+}
+
+/// Formats which sources can be precise, or why none can.
+fn precise_text(PreciseSources { by, sources, reason }: &PreciseSources) -> String {
+    if let Some(reason) = reason {
+        return format!("No source can be precise (:p)\n  because: {reason}");
+    }
+    let text = format!("With :p, samples are of the instruction itself ({}): {}.", by.name(), sources.join(", "));
+    lines(&text, LINE).join("\n")
 }
 
 /// Formats the sources. If the support differs between them, it has a column; the range of the interval has no room

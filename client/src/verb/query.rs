@@ -5,6 +5,7 @@ use std::fmt::Write;
 use halprof::core_types::{SourceOnType, qualified};
 use halprof::errata;
 use halprof::event::one;
+use halprof::precise::sampled_by_ibs;
 use halprof::source::SourceInfo;
 use halprof::text::processors::ranges;
 use halprof::text::support;
@@ -22,7 +23,9 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let Event { source: number, core_type, .. } = found.event;
     let stands_for = Some(connection.sources()?.name_of(&found.event)).filter(|name| *name != found.name);
     let source = SourceInfo { name: found.name, ..SourceInfo::from(&connection.source(number, core_type)?) };
-    let mut source = source.with_errata(&connection.info()?, core_type);
+    let info = connection.info()?;
+    let by_ibs = source.supported && sampled_by_ibs(&info, &source);
+    let mut source = source.with_errata(&info, core_type);
     if core_type == 0 {
         source.core_types = connection.on_core_types(number)?;
     } else {
@@ -51,7 +54,7 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         ("Max", source.maximum.to_string()),
         ("Select", source.select),
         ("Counters", counters(&source.counters, source.unlisted, is_timer)),
-        ("Precise", precise(&source.precise_counters)),
+        ("Precise", if by_ibs { "by IBS".to_owned() } else { precise(&source.precise_counters) }),
         ("Running", running),
     ];
     if let Some(name) = stands_for {

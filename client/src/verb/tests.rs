@@ -246,6 +246,52 @@ mod asking {
         assert_eq!(run(&system, "list --json").json(), json!({"sources": []}));
     }
 
+    /// On AMD by what IBS counts, on Intel by the tables of the driver and what the processor has.
+    #[test]
+    fn list_says_which_sources_can_be_precise_or_why_none_can() {
+        use pmu::debug_store::MissingFeature as NoPebs;
+        use pmu::ibs::MissingFeature as NoIbs;
+        use protocol::{AreaRecord, SourceRecord, area};
+
+        let with_select = |source, name, select| SourceRecord { select, ..record(source, name, 0) };
+        let amd = |ibs| {
+            let sources = vec![
+                with_select(2, "TotalIssues", 0x300C0),
+                with_select(6, "BranchInstructions", 0x300C2),
+                with_select(0x13, "TotalCycles", 0x30076),
+                SourceRecord { support: 3, ..with_select(10, "CacheMisses", 0x30076) },
+            ];
+            let mut driver = FakeDriver { sources, ..FakeDriver::default() };
+            driver.info.vendor[..12].copy_from_slice(b"AuthenticAMD");
+            driver.info.ibs = ibs;
+            FakeSystem::running(driver)
+        };
+        let intel = |flags, lacking: Option<NoPebs>| {
+            let sources = vec![SourceRecord { precise: 0b110, ..record(2, "TotalIssues", 0) }, record(6, "Other", 0)];
+            let missing_feature = lacking.map_or(0, |feature| feature.numbers().0 + 1);
+            let areas = vec![AreaRecord { flags, missing_feature, ..AreaRecord::new_zeroed() }];
+            FakeSystem::running(FakeDriver { sources, areas, ..FakeDriver::default() })
+        };
+        let lacking = |feature: NoIbs| (feature as u32 + 1) << 8;
+        for (system, by, names, text) in [
+            (amd(0b111), "IBS", &["TotalIssues", "TotalCycles"][..], "itself (IBS): TotalIssues, TotalCycles.\n"),
+            (amd(0b001), "IBS", &["TotalCycles"], "itself (IBS): TotalCycles.\n"),
+            (amd(0b100), "IBS", &[], "\nNo source can be precise (:p)\n  because: its IBS counts cycles alone"),
+            (amd(lacking(NoIbs::NoUnit)), "IBS", &[], "\n  because: it has no Instruction-Based Sampling (IBS), or"),
+            (amd(lacking(NoIbs::Hypervisor)), "IBS", &[], "\n  because: a hypervisor runs the system, also where"),
+            (intel(area::PRECISE, None), "PEBS", &["TotalIssues"], "of the instruction itself (PEBS): TotalIssues.\n"),
+            (intel(0, Some(NoPebs::PebsUnavailable)), "PEBS", &[], "\n  because: the processor's PEBS is unavailable"),
+        ] {
+            let out = run(&system, "list").out;
+            assert!(out.contains(text) && out.lines().all(|line| line.len() <= 80), "{text}: {out}");
+            let precise = &run(&system, "list --json").json()["precise"];
+            assert_eq!((&precise["by"], &precise["sources"]), (&json!(by), &json!(names)), "{precise}");
+            assert_eq!(precise["reason"].is_null(), !names.is_empty(), "{precise}");
+            let is_by_ibs = run(&system, "query TotalIssues").out.contains("\nPrecise    by IBS\n");
+            assert_eq!(is_by_ibs, by == "IBS" && names.contains(&"TotalIssues"));
+        }
+    }
+
     #[test]
     fn a_list_longer_than_the_first_buffer_is_requested_again() {
         let sources: Vec<_> = (0..700).map(|number| record(number, &format!("S{number}"), 0)).collect();

@@ -1,5 +1,6 @@
 //! Identification of the boot processor.
 
+use pmu::ibs::Summary;
 use pmu::{Cpuid, Hypervisor, cpu};
 use x86_defs::cpuid::{leaf, vendor_text};
 
@@ -14,6 +15,8 @@ pub struct BootIdentity {
     pub brand: [u8; 48],
     /// EAX of leaf 1.
     pub signature: u32,
+    /// What IBS samples.
+    pub ibs: Summary,
 }
 
 impl BootIdentity {
@@ -31,7 +34,8 @@ impl BootIdentity {
             Hypervisor::None => [0; 12],
             _ => vendor_text([hypervisor.ebx, hypervisor.ecx, hypervisor.edx]),
         };
-        Self { vendor, hypervisor_vendor, brand: brand(cpu), signature: cpu.cpuid(leaf::FEATURES, 0).eax }
+        let signature = cpu.cpuid(leaf::FEATURES, 0).eax;
+        Self { vendor, hypervisor_vendor, brand: brand(cpu), signature, ibs: Summary::of(cpu) }
     }
 }
 

@@ -335,7 +335,7 @@ impl<M: Platform> Engine<M> {
             fixed_counters: u32::from(interface.fixed_counters()),
             workarounds: self.sampler.hal().boot.workarounds.bits(),
             smm: self.smm(processors),
-            reserved2: 0,
+            ibs: self.identity.ibs.number(),
             tried: tried.all.bits(),
             still: tried.still.bits(),
             partial: tried.partial.bits(),

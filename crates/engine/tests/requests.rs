@@ -4,6 +4,7 @@
 
 use engine::{ClientId, Completion, Engine};
 use pmu::Support;
+use pmu::ibs::{MissingFeature, Summary};
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_DEVICE_REQUEST,
     STATUS_INVALID_DEVICE_STATE, STATUS_INVALID_PARAMETER, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED,
@@ -152,6 +153,22 @@ fn info_reports_what_cpuid_enumerates() {
         let [_, b, c, d] = identity.cpuid().cpuid(0, 0);
         assert_eq!(info.vendor[..12], [b, d, c].map(u32::to_le_bytes).concat());
         assert_eq!(info.signature, identity.cpuid().cpuid(1, 0)[0]);
+    }
+}
+
+#[test]
+fn info_reports_what_ibs_samples() {
+    let nothing = [Err(MissingFeature::NoUnit); 3];
+    for (name, wanted) in [
+        ("zen4-7700x", [Ok(()), Ok(()), Err(MissingFeature::OtherEvent)]),
+        ("raven-ridge-2500u", nothing),
+        ("skylake-6600k", nothing),
+    ] {
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let info = InfoReply::read_from_bytes(&client.ask(&mut engine, Code::Info, &[], INFO).bytes).unwrap();
+        assert_eq!([0x76, 0xC0, 0xC2].map(|select| Summary::from_number(info.ibs).samples(select)), wanted, "{name}");
     }
 }
 

@@ -95,6 +95,7 @@ mod machine;
 mod named_requests;
 mod open;
 mod overhead;
+pub mod precise;
 pub mod protected;
 mod quality;
 mod refusal;

@@ -3,7 +3,7 @@
 mod core_type;
 mod debug_store;
 mod extra;
-mod ibs;
+pub(crate) mod ibs;
 mod last_branches;
 mod register_fault;
 mod threads;

@@ -108,6 +108,9 @@ pub struct SourceInfo {
     /// A [`pmu::Support`].
     #[serde(skip)]
     pub support: u32,
+    /// `select` as a number.
+    #[serde(skip)]
+    pub select_number: u64,
     /// The event: restricted to a core type if the name of the source is, and to counters if the driver does not know
     /// those that count it.
     #[serde(skip)]
@@ -133,6 +136,7 @@ impl From<&SourceRecord> for SourceInfo {
             running: record.running,
             errata: Vec::new(),
             support: record.support,
+            select_number: record.select,
             event: Event::of(record.source),
         }
     }
@@ -168,6 +172,7 @@ impl From<Event> for SourceInfo {
             running: 0,
             errata: Vec::new(),
             support: 0,
+            select_number: source.raw().map_or(0, RawEvent::select),
             event,
         }
     }

@@ -20,6 +20,7 @@ pub(crate) mod control;
 mod fetch;
 mod missing_feature;
 mod op;
+mod summary;
 
 use x86_defs::amd::ibs::{self as registers, IbsCtl};
 use x86_defs::cpuid::{
@@ -35,6 +36,7 @@ use crate::lvt_pmi::{self, EntryLocation};
 use control::Control;
 pub use missing_feature::MissingFeature;
 pub use op::{MemoryOp, Op};
+pub use summary::Summary;
 
 const IBSCTL: Msr = Msr::new(registers::IBSCTL);
 

@@ -160,8 +160,8 @@ layout! {
         /// Whether the counts of some processor include System Management Mode: 1 no, 2 yes, 0 not known before the
         /// first session.
         smm: u32,
-        /// Zero.
-        reserved2: u32,
+        /// What Instruction-Based Sampling of the boot processor samples: the number of a `pmu::ibs::Summary`.
+        ibs: u32,
         /// Mask of the counters (bit n is counter n) on which a known loop ran, on some processor: before the sessions
         /// that use them, under a hypervisor only.
         tried: u32,

@@ -620,7 +620,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 106] {
             55,
             [0x1, 0],
             Exit::UnsupportedSource,
-            "error: CPU 1 does not sample BranchInstructions precisely\n  because: a hypervisor runs the system, also where Windows has security based on\n  virtualization, and none is known to let a guest use IBS\n  try: the event without :p",
+            "error: CPU 1 does not sample BranchInstructions precisely\n  because: a hypervisor runs the system, also where Windows has security based\n  on virtualization, and none is known to let a guest use IBS\n  try: the event without :p",
         ),
         (
             55,

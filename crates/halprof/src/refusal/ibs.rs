@@ -5,30 +5,34 @@ use protocol::{ErrorCode, ReplyHeader};
 
 use crate::text::unavailable::OTHER_PROFILERS;
 
+/// Returns why a processor does not sample an event precisely. All lines except the first are indented.
+#[must_use]
+pub const fn why(lacking: MissingFeature) -> &'static str {
+    match lacking {
+        MissingFeature::NoUnit => "it has no Instruction-Based Sampling (IBS), or the firmware hides it",
+        MissingFeature::Hypervisor => {
+            "a hypervisor runs the system, also where Windows has security based\n  \
+             on virtualization, and none is known to let a guest use IBS"
+        }
+        MissingFeature::NoEntry => {
+            "the firmware has chosen no entry of the local vector table for the\n  interrupt of IBS"
+        }
+        MissingFeature::Interrupts => {
+            "another program gets the interrupts of IBS: its entry of the local vector\n  table is not masked"
+        }
+        MissingFeature::NotDelivered => "its IBS sampled nothing of the code that halprof executed",
+        MissingFeature::NoOps => "its IBS counts cycles alone, and no ops",
+        MissingFeature::OtherEvent => "AMD's IBS samples at cycles and at ops, and the event is neither",
+        MissingFeature::NoFetches => "its IBS samples ops alone, and no fetches",
+    }
+}
+
 /// Returns what happened and why; empty for other causes.
 pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [first, second], .. } = *header;
     match cause {
         ErrorCode::NoIbs => {
-            let why = match MissingFeature::from_number(first) {
-                Some(MissingFeature::NoUnit) | None => {
-                    "it has no Instruction-Based Sampling (IBS), or the firmware hides it"
-                }
-                Some(MissingFeature::Hypervisor) => {
-                    "a hypervisor runs the system, also where Windows has security based on\n  \
-                     virtualization, and none is known to let a guest use IBS"
-                }
-                Some(MissingFeature::NoEntry) => {
-                    "the firmware has chosen no entry of the local vector table for the\n  interrupt of IBS"
-                }
-                Some(MissingFeature::Interrupts) => {
-                    "another program gets the interrupts of IBS: its entry of the local vector\n  table is not masked"
-                }
-                Some(MissingFeature::NotDelivered) => "its IBS sampled nothing of the code that halprof executed",
-                Some(MissingFeature::NoOps) => "its IBS counts cycles alone, and no ops",
-                Some(MissingFeature::OtherEvent) => "AMD's IBS samples at cycles and at ops, and the event is neither",
-                Some(MissingFeature::NoFetches) => "its IBS samples ops alone, and no fetches",
-            };
+            let why = why(MissingFeature::from_number(first).unwrap_or(MissingFeature::NoUnit));
             format!("CPU {processor} does not sample {source} precisely\n  because: {why}")
         }
         ErrorCode::IbsInUse => format!(
