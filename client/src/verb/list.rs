@@ -6,7 +6,7 @@ pub mod search;
 pub mod tables;
 
 use halprof::errata;
-use halprof::precise::PreciseSources;
+use halprof::precise::{PreciseBy, PreciseSources};
 use halprof::source::SourceInfo;
 use halprof::text::support;
 use serde::Serialize;
@@ -58,9 +58,7 @@ fn sources(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
         source.core_types = connection.on_core_types(source.event.source)?;
     }
     let differences = limits.map(|_| Differences::on_this_processor(&listed)).transpose()?;
-    // The list is complete without the answer, which the driver refuses while CPUs sleep.
-    let precise = || PreciseSources::of(&connection, &info, &listed).unwrap_or_default();
-    let precise = if limits.is_none() { precise() } else { None };
+    let precise = if limits.is_none() { PreciseSources::of(&info, &listed) } else { None };
     if args.format.json {
         return context.json(&List { sources: &listed, differences, precise });
     }
@@ -110,7 +108,11 @@ fn precise_text(PreciseSources { by, sources, reason }: &PreciseSources) -> Stri
     if let Some(reason) = reason {
         return format!("No source can be precise (:p)\n  because: {reason}");
     }
-    let text = format!("With :p, samples are of the instruction itself ({}): {}.", by.name(), sources.join(", "));
+    let by = match by {
+        PreciseBy::Pebs => "PEBS, if .\\client control-area shows it",
+        PreciseBy::Ibs => "IBS",
+    };
+    let text = format!("With :p, samples are of the instruction itself ({by}): {}.", sources.join(", "));
     lines(&text, LINE).join("\n")
 }
 

@@ -246,12 +246,11 @@ mod asking {
         assert_eq!(run(&system, "list --json").json(), json!({"sources": []}));
     }
 
-    /// On AMD by what IBS counts, on Intel by the tables of the driver and what the processor has.
+    /// On AMD by what IBS counts, on Intel by the tables of the driver.
     #[test]
     fn list_says_which_sources_can_be_precise_or_why_none_can() {
-        use pmu::debug_store::MissingFeature as NoPebs;
         use pmu::ibs::MissingFeature as NoIbs;
-        use protocol::{AreaRecord, SourceRecord, area};
+        use protocol::SourceRecord;
 
         let with_select = |source, name, select| SourceRecord { select, ..record(source, name, 0) };
         let amd = |ibs| {
@@ -266,11 +265,9 @@ mod asking {
             driver.info.ibs = ibs;
             FakeSystem::running(driver)
         };
-        let intel = |flags, lacking: Option<NoPebs>| {
+        let intel = || {
             let sources = vec![SourceRecord { precise: 0b110, ..record(2, "TotalIssues", 0) }, record(6, "Other", 0)];
-            let missing_feature = lacking.map_or(0, |feature| feature.numbers().0 + 1);
-            let areas = vec![AreaRecord { flags, missing_feature, ..AreaRecord::new_zeroed() }];
-            FakeSystem::running(FakeDriver { sources, areas, ..FakeDriver::default() })
+            FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() })
         };
         let lacking = |feature: NoIbs| (feature as u32 + 1) << 8;
         for (system, by, names, text) in [
@@ -279,8 +276,7 @@ mod asking {
             (amd(0b100), "IBS", &[], "\nNo source can be precise (:p)\n  because: its IBS counts cycles alone"),
             (amd(lacking(NoIbs::NoUnit)), "IBS", &[], "\n  because: it has no Instruction-Based Sampling (IBS), or"),
             (amd(lacking(NoIbs::Hypervisor)), "IBS", &[], "\n  because: a hypervisor runs the system, also where"),
-            (intel(area::PRECISE, None), "PEBS", &["TotalIssues"], "of the instruction itself (PEBS): TotalIssues.\n"),
-            (intel(0, Some(NoPebs::PebsUnavailable)), "PEBS", &[], "\n  because: the processor's PEBS is unavailable"),
+            (intel(), "PEBS", &["TotalIssues"], " (PEBS, if .\\client control-area\nshows it): TotalIssues.\n"),
         ] {
             let out = run(&system, "list").out;
             assert!(out.contains(text) && out.lines().all(|line| line.len() <= 80), "{text}: {out}");

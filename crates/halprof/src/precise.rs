@@ -1,15 +1,13 @@
 //! Which sources can be precise (`:p`), as the driver knows it of its machine.
 
 use pmu::ibs::{MissingFeature, Summary};
-use protocol::{AreaRequest, InfoReply, ProcessorSet, area};
+use protocol::InfoReply;
 use serde::Serialize;
 use x86_defs::cpuid::{VENDOR_AMD, VENDOR_HYGON};
 
-use crate::driver::Driver;
-use crate::error::Error;
 use crate::refusal::ibs;
 use crate::source::SourceInfo;
-use crate::text::{format, missing_feature};
+use crate::text::format;
 
 /// What makes precise samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -21,17 +19,6 @@ pub enum PreciseBy {
     /// Instruction-Based Sampling of AMD's.
     #[serde(rename = "IBS")]
     Ibs,
-}
-
-impl PreciseBy {
-    /// Returns its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pebs => "PEBS",
-            Self::Ibs => "IBS",
-        }
-    }
 }
 
 /// Returns whether IBS is what samples precisely on the machine of the driver.
@@ -60,11 +47,10 @@ pub struct PreciseSources {
 
 impl PreciseSources {
     /// Returns which of `sources` the machine of the driver can sample precisely; `None` if none can, and the driver
-    /// does not say why.
-    ///
-    /// # Errors
-    /// If the driver does not answer.
-    pub fn of(driver: &Driver, info: &InfoReply, sources: &[SourceInfo]) -> Result<Option<Self>, Error> {
+    /// does not say why. PEBS is in the tables of the driver: whether firmware and hypervisors leave it to the processor
+    /// is in registers, which a list does not access.
+    #[must_use]
+    pub fn of(info: &InfoReply, sources: &[SourceInfo]) -> Option<Self> {
         let supported = sources.iter().filter(|source| source.supported);
         let names = |is_precise: &dyn Fn(&&SourceInfo) -> bool| {
             supported.clone().filter(is_precise).map(|source| source.name.clone()).collect::<Vec<_>>()
@@ -75,22 +61,13 @@ impl PreciseSources {
             let lacking = supported.filter_map(|source| unit.samples(source.select_number).err());
             let reason = lacking.min_by_key(|lacking| *lacking == MissingFeature::OtherEvent);
             let reason = reason.filter(|_| sources.is_empty()).map(|lacking| ibs::why(lacking).to_owned());
-            return Ok(Self::known(PreciseBy::Ibs, sources, reason));
+            return Self::known(PreciseBy::Ibs, sources, reason);
         }
-        let mut sources = names(&|source| {
+        let sources = names(&|source| {
             let on_types = source.core_types.iter().any(|one| one.supported && !one.precise_counters.is_empty());
             !source.precise_counters.is_empty() || on_types
         });
-        let request = AreaRequest { operation: area::QUERY, current: 1, reserved: 0, processors: ProcessorSet::EMPTY };
-        // Asked of a processor, because firmware and hypervisors can take away what the tables of events have.
-        let facilities = driver.control_areas(&request)?;
-        let lacking = facilities.iter().find(|record| record.flags & area::PRECISE == 0);
-        let lacking = lacking.and_then(|record| Some((record.missing_feature.checked_sub(1)?, record.format)));
-        let reason = lacking.map(|(number, format)| missing_feature::sentence(number, format.into()));
-        if reason.is_some() {
-            sources.clear();
-        }
-        Ok(Self::known(PreciseBy::Pebs, sources, reason))
+        Self::known(PreciseBy::Pebs, sources, None)
     }
 
     fn known(by: PreciseBy, sources: Vec<String>, reason: Option<String>) -> Option<Self> {
