@@ -15,9 +15,9 @@ use crate::{artifacts::PRNG, files, run, workspace::Workspace};
 /// Increased when prefixes of an earlier version can no longer be used.
 const PREFIX_VERSION: u32 = 3;
 
-/// Registry values: the options of the boot loader (test signing is on, because the driver is signed for tests), and the
-/// milliseconds after which the service manager gives up a driver that does not answer: 10,000 are too few on a machine
-/// that is busy with something else.
+/// Registry values: the options of the boot loader (test signing is on, because the driver is signed for tests), and
+/// the milliseconds after which the service manager gives up a driver that does not answer: 10,000 are too few on a
+/// machine that is busy with something else.
 const CONTROL: &str = "HKLM\\System\\CurrentControlSet\\Control";
 const VALUES: [[&str; 2]; 2] = [["SystemStartOptions", "TESTSIGNING"], ["ServicesPipeTimeout", "120000"]];
 

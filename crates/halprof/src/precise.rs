@@ -47,8 +47,8 @@ pub struct PreciseSources {
 
 impl PreciseSources {
     /// Returns which of `sources` the machine of the driver can sample precisely; `None` if none can, and the driver
-    /// does not say why. PEBS is in the tables of the driver: whether firmware and hypervisors leave it to the processor
-    /// is in registers, which a list does not access.
+    /// does not say why. PEBS is in the tables of the driver: whether firmware and hypervisors leave it to the
+    /// processor is in registers, which a list does not access.
     #[must_use]
     pub fn of(info: &InfoReply, sources: &[SourceInfo]) -> Option<Self> {
         let supported = sources.iter().filter(|source| source.supported);
