@@ -27,11 +27,6 @@ impl<T> Parked<T> {
         self.0.try_push((processor, slot))
     }
 
-    /// Removes the value of a processor that never used it.
-    pub fn remove(&mut self, processor: ProcessorIndex) {
-        self.0.retain(|(other, _)| *other != processor);
-    }
-
     /// Returns the processors.
     #[inline(never)] // as `put`
     pub fn processors(&self) -> Result<Vec<ProcessorIndex>, Refusal> {

@@ -185,9 +185,6 @@ impl<M: Platform> Planner<'_, M> {
         session.processors.truncate(processors);
         session.times.truncate(processors);
         session.rotations.retain(|(other, _)| *other != processor);
-        if let Some(recording) = &mut session.ibs_recording {
-            recording.each.remove(processor);
-        }
     }
 
     #[inline(never)] // its frame is smaller than that of its caller, which makes less code

@@ -12,9 +12,9 @@
 //! | no op | 1 R + 1 W |
 //! | an op | 4 R + 1 W, 3 R where no bit tells an invalid address |
 //! | a store, a load | 1 R, 2 R more |
-//! | no fetch, a fetch | 1 R + 2 W, 2 R + 2 W |
+//! | no fetch, a fetch | 1 R + 1 W, 2 R + 1 W; on families 16h to 18h 1 W more |
 //!
-//! A start needs 1 R + 2 W, a stop 1 R + 2 W, of fetches 1 R + 1 W. Physical addresses are never read.
+//! A start needs 1 R + 1 W, a stop 1 R + 2 W. Physical addresses are never read.
 
 pub(crate) mod control;
 mod fetch;
@@ -175,6 +175,7 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, control: &C
             }
             sampled = first.read(msr)?;
         }
+        first.write(msr, sampled & !control.cleared_first)?;
         first.write(msr, 0)?;
         if first.writes() && sampled & control.valid == 0 {
             return Err(first.fail(Fault::of_value(Access::ReadBack, msr, sampled)));
@@ -217,6 +218,12 @@ impl Ibs {
         self.processor
     }
 
+    /// Returns whether the counter of fetches begins a period only when the unit was off: families 16h to 18h (Linux,
+    /// `fetch_count_reset_broken`).
+    const fn counts_on(self) -> bool {
+        matches!(self.processor, Some(AmdProcessor::Family16 | AmdProcessor::Zen))
+    }
+
     /// Checks that the current processor has the units, whose interrupt cannot be delivered: two reads.
     ///
     /// # Errors
@@ -250,11 +257,15 @@ impl Ibs {
     /// PROFILE_LEVEL.
     pub fn start(self, cpu: &impl Cpu, counted: Counted, interval: u32, found: u64) -> Option<Armed> {
         let control = counted.control();
-        if control.differs(cpu.rdmsr(control.msr), found) {
+        let now = cpu.rdmsr(control.msr);
+        if control.differs(now, found) {
             return None;
         }
+        if now & control.enable != 0 {
+            control.leave(cpu, now, 0);
+        }
         let written = control::settings(counted, self.features, control::period(counted, interval)) | control.enable;
-        control.begin(cpu, written);
+        cpu.wrmsr(control.msr, written);
         Some(Armed { counted, control: written, found })
     }
 
@@ -269,10 +280,7 @@ impl Ibs {
         if control.differs(now, armed.control) {
             return;
         }
-        if control.cleared_first != 0 {
-            cpu.wrmsr(control.msr, now & !control.cleared_first);
-        }
-        cpu.wrmsr(control.msr, armed.found);
+        control.leave(cpu, now, armed.found);
     }
 
     /// Compares the control register with what was written: one read.
@@ -301,12 +309,12 @@ impl Ibs {
         });
         let period = control::period(armed.counted, interval);
         armed.control = control::settings(armed.counted, self.features, period) | control.enable;
-        match armed.counted {
-            Counted::Fetches => control.begin(cpu, armed.control),
-            // What the processor has set at random stays.
-            _ if self.features.rd_wr_op_cnt() => cpu.wrmsr(control.msr, armed.control | now & control.random),
-            _ => cpu.wrmsr(control.msr, armed.control),
+        if armed.counted == Counted::Fetches && self.counts_on() {
+            cpu.wrmsr(control.msr, armed.control & !control.enable);
         }
+        // What the processor has set at random stays.
+        let random = if self.features.rd_wr_op_cnt() { now & control.random } else { 0 };
+        cpu.wrmsr(control.msr, armed.control | random);
         op.flatten().map_or(Look::Nothing, Look::Op)
     }
 }

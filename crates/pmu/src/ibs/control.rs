@@ -19,7 +19,8 @@ pub(crate) struct Control {
     pub(super) settings: u64,
     /// The low bits of the counter, which the processor sets at random, if software keeps them.
     pub(super) random: u64,
-    /// What is cleared before the unit is switched off (erratum 420), if that needs a write of its own.
+    /// The period and [`valid`](Self::valid), which are cleared before the unit is switched off: otherwise family 10h
+    /// shows a sample from then on (erratum 420).
     pub(super) cleared_first: u64,
 }
 
@@ -49,7 +50,7 @@ pub(crate) const FETCHES: Control = Control {
         .with_l3_miss_only(true)
         .into_bits(),
     random: 0,
-    cleared_first: 0,
+    cleared_first: IbsFetchCtl::new().with_max_cnt(u16::MAX).with_val(true).into_bits(),
 };
 
 impl Control {
@@ -58,11 +59,10 @@ impl Control {
         (one ^ other) & self.settings != 0
     }
 
-    /// Begins a period with these settings. Families 16h to 18h begin one only when the unit was off (Linux,
-    /// `fetch_count_reset_broken`).
-    pub(super) fn begin(&self, cpu: &impl Cpu, settings: u64) {
-        cpu.wrmsr(self.msr, 0);
-        cpu.wrmsr(self.msr, settings);
+    /// Switches the unit off, whose register contains `now`, and leaves this value: two writes.
+    pub(super) fn leave(&self, cpu: &impl Cpu, now: u64, value: u64) {
+        cpu.wrmsr(self.msr, now & !self.cleared_first);
+        cpu.wrmsr(self.msr, value);
     }
 }
 

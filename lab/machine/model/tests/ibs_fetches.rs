@@ -134,6 +134,25 @@ fn the_counter_of_zen_2_goes_on_unless_the_unit_was_off() {
     }
 }
 
+/// Erratum 420.
+#[test]
+fn a_unit_of_family_10h_has_to_lose_its_period_before_it_is_switched_off() {
+    for (control, enable, valid) in [(CONTROL, ENABLE, VALID), (0xC001_1033, 1 << 17, 1 << 18)] {
+        for (name, first, is_stuck) in
+            [("deneb-940", None, true), ("deneb-940", Some(enable), false), ("rome-7742", None, false)]
+        {
+            let mut cpu = named(name);
+            cpu.wrmsr(control, enable | 0x100).unwrap();
+            if let Some(value) = first {
+                cpu.wrmsr(control, value).unwrap();
+            }
+            cpu.wrmsr(control, 0).unwrap();
+            cpu.wrmsr(control, 0).unwrap();
+            assert_eq!(cpu.rdmsr(control).unwrap() & valid != 0, is_stuck, "{name}");
+        }
+    }
+}
+
 #[test]
 fn every_eighth_address_of_milan_is_lost() {
     let mut cpu = named("milan-7713");

@@ -137,6 +137,11 @@ impl Facts {
         self.family == 0x19 && matches!(self.model, 0..0x10 | 0x20..0x60)
     }
 
+    /// Erratum 420: a unit that is switched off before its period is cleared shows a sample from then on.
+    pub(super) fn keeps_sample(&self) -> bool {
+        self.family == 0x10
+    }
+
     /// Erratum 1606: the latency filter works only together with that for misses of the L3 cache.
     pub(super) fn needs_both_filters(&self) -> bool {
         self.family == 0x1A && self.model < 0x50

@@ -70,6 +70,8 @@ pub(super) struct Fetches {
     physical: u64,
     /// Fetches of the period.
     counter: u64,
+    /// Erratum 420.
+    has_stuck: bool,
     tagged: Option<ExecutedFetch>,
     late_stops: u32,
     /// Samples so far.
@@ -173,7 +175,8 @@ impl Fetches {
         if !(facts.keeps_fetch_counter() && was_on && is_on) {
             self.counter = field(value, COUNTER.0, COUNTER.1) << 4;
         }
-        self.control = value & (SETTINGS | 1 << VALID);
+        self.has_stuck |= facts.keeps_sample() && was_on && !is_on && field(self.control, 15, 0) != 0;
+        self.control = value & (SETTINGS | 1 << VALID) | if self.has_stuck { 1 << VALID } else { 0 };
         if was_on && !is_on && self.tagged.is_some() {
             self.late_stops += 1;
             if self.late_stops.is_multiple_of(2) {

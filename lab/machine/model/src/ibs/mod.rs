@@ -59,6 +59,8 @@ pub(crate) struct Ibs {
     control_2: u64,
     entry: u64,
     record: Record,
+    /// Erratum 420.
+    has_stuck: bool,
     /// The op that is tagged, and how many more have to retire.
     tagged: Option<(ExecutedOp, u8)>,
     /// Stops that came while an op was tagged.
@@ -79,6 +81,7 @@ impl Ibs {
             control_2: 0,
             entry: FIRST_ENTRY,
             record: [0; 8],
+            has_stuck: false,
             tagged: None,
             late_stops: 0,
             ops: Vec::new(),
@@ -94,7 +97,7 @@ impl Ibs {
     }
 
     pub(crate) fn lose_power(&mut self) {
-        (self.control, self.control_2, self.tagged) = (0, 0, None);
+        (self.control, self.control_2, self.tagged, self.has_stuck) = (0, 0, None, false);
         self.record = [0; 8];
         self.fetches.lose_power();
     }
@@ -262,7 +265,9 @@ impl Ibs {
 
     fn set_control(&mut self, value: u64) {
         let is_stop = bit(self.control, ENABLE) && !bit(value, ENABLE);
-        self.control = value;
+        let keeps_sample = self.facts.as_ref().is_some_and(Facts::keeps_sample);
+        self.has_stuck |= keeps_sample && is_stop && field(self.control, 15, 0) != 0;
+        self.control = if self.has_stuck { value | 1 << VALID } else { value };
         if is_stop && self.tagged.is_some() {
             self.late_stops += 1;
             if self.late_stops.is_multiple_of(2) {
