@@ -4,8 +4,8 @@
 
 mod guarded;
 
-use interrupt_path::{Processor, with_current};
 use pmu::{CurrentCpu, ProcessorIndex};
+use processor::{Processor, with_current};
 use protocol::ProcessorSet;
 
 use crate::nt::processors::{self, Pinned, Work};

@@ -137,7 +137,8 @@ impl Group {
             command.args(["--package", package]);
         }
         if self.kit {
-            command.args(["--package", "interrupt-path"]); // a part of the driver, with lints and documents of its own
+            // Parts of the driver, with lints and documents of their own.
+            command.args(["--package", "interrupt-path", "--package", "processor"]);
         }
         let folders = workspace.neutral_folders()?;
         let options = |option: &str| folders.each_ref().map(|(folder, name)| format!("{option}={folder}={name}"));

@@ -19,9 +19,10 @@ use crate::{
 };
 
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
-const WINDOWS_ONLY: [&str; 13] = [
+const WINDOWS_ONLY: [&str; 14] = [
     "driver",
     "interrupt-path",
+    "processor",
     "shim",
     "faulty-driver",
     "bcryptprimitives",

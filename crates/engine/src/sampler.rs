@@ -302,6 +302,7 @@ impl Sampler {
 
     /// Stops sampling on the current processor until the next tick.
     #[cold]
+    #[inline(never)]
     fn pause(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
         let sampling = self.hal.cpu_counters(current.index()).counters(CounterState::is_sampling);
         if sampling.is_empty() && per_cpu.throttle.is_waiting() {

@@ -1,10 +1,9 @@
-//! The interrupt path of halprof.sys: the handler, the [`Processor`] on which it runs, and the kernel functions that it
-//! calls.
+//! The interrupt path of halprof.sys: the handler, and the kernel functions that it calls.
 //!
 //! It is a crate of its own because a crate has one level of optimization, and code that is generic over the processor
 //! is compiled in the crate that uses it. The rest of the driver, with `engine` and `pmu`, is compiled for size
 //! (profile `driver` in the workspace's `Cargo.toml`); this crate, and with it what the handler calls for each sample,
-//! for speed.
+//! for speed. What the handler calls rarely is never inlined, and [compiled for size](processor::compile) too.
 
 #![no_std]
 #![expect(
@@ -15,22 +14,17 @@
 extern crate alloc;
 
 pub mod clock;
-pub mod control_area;
 pub mod cpu_dpcs;
-mod current;
 pub mod dpc;
-pub mod local_apic;
-mod processor;
 pub mod sampler;
 mod trap_frame;
 pub mod waker;
 
 use engine::Interrupted;
+use processor::with_current;
 use protocol::Mode;
 use wdk_sys::ntddk::{PsGetCurrentProcessId, PsGetCurrentThreadId};
 
-pub use current::current_processor;
-pub use processor::{Processor, known_loop, with_current};
 pub use trap_frame::TrapFrame;
 use waker::wake_reader;
 

@@ -10,9 +10,9 @@
 use core::arch::global_asm;
 use core::mem::MaybeUninit;
 
-use interrupt_path::{Processor, current_processor, known_loop};
 use pmu::first_access::GeneralProtection;
 use pmu::{GuardedCpu, Msr, ProcessorIndex};
+use processor::{Processor, current_processor, known_loop};
 use wdk_sys::NTSTATUS;
 
 use crate::nt::processors::Pinned;

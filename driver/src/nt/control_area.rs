@@ -9,10 +9,10 @@ use alloc::boxed::Box;
 
 use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
-use interrupt_path::control_area::{AreaOwner, area_of};
 use pmu::debug_store::MOST_SAVE_AREA_WORDS;
 use pmu::debug_store::architectural::BUFFER_PAGE;
 use pmu::{ProcessorIndex, try_vec};
+use processor::control_area::{AreaOwner, area_of};
 use wdk_sys::ntddk::RtlGetVersion;
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
 

@@ -1,8 +1,8 @@
 //! The memory-mapped registers of the local APIC.
 
-use interrupt_path::local_apic::{Access, set_access};
 use pmu::GuardedCpu;
 use pmu::lvt_pmi::{self, EntryLocation};
+use processor::local_apic::{Access, set_access};
 use wdk_sys::ntddk::{MmMapIoSpaceEx, MmUnmapIoSpace};
 use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, STATUS_INSUFFICIENT_RESOURCES};
 use x86_defs::local_apic::XAPIC_PAGE_SIZE;

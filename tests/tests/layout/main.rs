@@ -110,7 +110,9 @@ fn official() -> Bindings {
 /// Returns the source of the driver without the generated assertions.
 fn driver() -> Source {
     let mut driver = Source::read(&folder("../driver/src"), "layout.rs");
-    driver.extend(Source::read(&folder("../driver/interrupt-path/src"), ""));
+    for part in ["interrupt-path", "processor"] {
+        driver.extend(Source::read(&folder("../driver").join(part).join("src"), ""));
+    }
     driver
 }
 

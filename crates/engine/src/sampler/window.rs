@@ -64,22 +64,21 @@ impl Window {
 
     /// Begins a window: `count` returns the count of a counter. Returns how much each has counted in the one before.
     pub fn begin(&self, count: impl Fn(u8) -> u64) -> [u64; 2] {
-        let [first, second, ..] = self.what();
-        let mut counted = [0; 2];
-        for ((cell, counter), counted) in self.counts.iter().zip([first, second]).zip(&mut counted) {
+        let next = |cell: &AtomicU64, counter: u16| {
             let now = count((counter & 0xFF) as u8);
-            *counted = now.wrapping_sub(cell.load(Ordering::Relaxed));
+            let before = cell.load(Ordering::Relaxed);
             cell.store(now, Ordering::Relaxed);
-        }
-        counted
+            now.wrapping_sub(before)
+        };
+        let ([first, second, ..], [first_cell, second_cell]) = (self.what(), &self.counts);
+        [next(first_cell, first), next(second_cell, second)]
     }
 
     /// Returns whether a window in which both counters counted so much meets the condition, and counts it if not.
-    pub fn is_met(&self, counted: [u64; 2]) -> bool {
-        let limit: [u32; 2] = zerocopy::transmute!(self.limit.load(Ordering::Relaxed));
+    pub fn is_met(&self, [first, second]: [u64; 2]) -> bool {
+        let [over, under]: [u32; 2] = zerocopy::transmute!(self.limit.load(Ordering::Relaxed));
         // Multiplied, because a division is slow, and there may be nothing to divide by.
-        let [first, second] = counted.map(u128::from);
-        let (ratio, limit) = (first * u128::from(limit[1]), second * u128::from(limit[0]));
+        let (ratio, limit) = (u128::from(first) * u128::from(under), u128::from(second) * u128::from(over));
         let [.., flags] = self.what();
         let is_met = if flags & ABOVE == 0 { ratio < limit } else { ratio > limit };
         if !is_met {

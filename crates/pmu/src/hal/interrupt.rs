@@ -50,6 +50,7 @@ impl<E> Hal<E> {
     /// # IRQL
     /// PROFILE_LEVEL.
     #[cold]
+    #[inline(never)]
     pub fn acknowledge(&self, current: CurrentCpu<'_, impl Cpu>) {
         if let Some(pmu) = self.pmu(current.index())
             && pmu.is_initialized()

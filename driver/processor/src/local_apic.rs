@@ -36,6 +36,7 @@ const REGISTER: u64 = 1;
 ///
 /// # IRQL
 /// Any.
+#[inline]
 pub fn entry() -> Entry {
     match STATE.load(Ordering::Acquire) {
         CLOSED => Entry::Shut,

@@ -71,6 +71,7 @@ unsafe fn read_register(address: *const u32) -> u32 {
 }
 
 impl Cpu for Processor {
+    #[inline]
     fn rdmsr(&self, msr: Msr) -> u64 {
         let (low, high): (u32, u32);
         // SAFETY: an `Msr` names a register that CPUID enumerates, and reading one has no effect on memory
@@ -81,6 +82,7 @@ impl Cpu for Processor {
         u64::from(high) << 32 | u64::from(low)
     }
 
+    #[inline]
     fn wrmsr(&self, msr: Msr, value: u64) {
         let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
         // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, and `pmu`, which creates it,
@@ -92,6 +94,7 @@ impl Cpu for Processor {
         }
     }
 
+    #[inline]
     fn rdpmc(&self, index: u32) -> u64 {
         let (low, high): (u32, u32);
         // SAFETY: `pmu` reads only counters that CPUID enumerates, and the driver runs at CPL 0
@@ -119,6 +122,7 @@ impl Cpu for Processor {
         unsafe { core::arch::x86_64::_rdtsc() }
     }
 
+    #[inline]
     fn lvt_pmi(&self) -> u32 {
         match local_apic::entry() {
             Entry::Shut => 0,
