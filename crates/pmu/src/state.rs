@@ -438,11 +438,6 @@ impl<'a> CpuCounters<'a> {
         }
     }
 
-    /// Returns the same counters with those that are active now.
-    pub(crate) fn reloaded(self) -> Self {
-        Self { active: self.pmu.active(), ..self }
-    }
-
     /// Marks these counters as active or inactive.
     ///
     /// # IRQL

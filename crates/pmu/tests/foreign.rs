@@ -53,7 +53,8 @@ fn a_freeze_notes_that_counters_were_stopped() {
             if is_stopped {
                 assert!(cpu.write_foreign(*control, 0));
             }
-            hal.with_frozen(boot(cpu), || ());
+            hal.freeze(boot(cpu));
+            hal.unfreeze(boot(cpu));
             let wanted = if is_stopped { vec![*control] } else { vec![] };
             assert_eq!(disturbed(&hal, cpu, counters), wanted, "{name}");
             assert_eq!(register(cpu, *control), written, "{name}: they count again");

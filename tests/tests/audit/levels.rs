@@ -10,7 +10,7 @@ use crate::imports::{Level, level};
 
 /// Limit for the stack of each entry point, in bytes. A kernel stack has 24 KiB, part of which the interrupted code has
 /// used. The deepest case is a processor that exceeds its budget while it records precisely.
-const STACK: u64 = 1_768;
+const STACK: u64 = 1_688;
 
 /// The same limit for the work of requests on a processor, which begins on the stack of the request, or on one of which
 /// an IPI uses little more. The deepest case is the start of a session whose events load what hardware reloads.
@@ -19,7 +19,7 @@ const WORK_STACK: u64 = 1_624;
 /// The same limit for the DPCs that access registers, which run on the stack that the processor has for DPCs: none of
 /// its 24 KiB is used yet. The deepest case is an expiry that repairs the counters of a processor that records
 /// precisely.
-const DPC_STACK: u64 = 1_848;
+const DPC_STACK: u64 = 1_656;
 
 /// The DPCs with that limit.
 const DPCS: [&str; 3] =

@@ -152,11 +152,10 @@ impl Sampler {
     ) -> CounterSet {
         Self::stop_ibs(current, per_cpu, counters);
         let precise = counters.and(self.hal.cpu_counters(current.index()).counters(|state| state.precise()));
-        let stop = || self.hal.stop(current, counters).0;
         if precise.is_empty() {
-            return stop();
+            return self.hal.stop(current, counters).0;
         }
-        let overflowed = self.without_records(current, per_cpu, now, stop);
+        let overflowed = self.without_records(current, per_cpu, now, || self.hal.stop(current, counters).0);
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.stop_precise(current.cpu(), precise));
         overflowed
     }
@@ -176,13 +175,20 @@ impl Sampler {
         if !per_cpu.has_ds_buffers() {
             return work();
         }
-        self.hal.with_frozen(current, || {
-            per_cpu.with_ds_buffers(|ds_buffers| {
-                self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
-                follow_full(&self.hal, current, ds_buffers);
-            });
-            work()
-        })
+        self.hal.freeze(current);
+        self.drain_frozen(current, per_cpu, now);
+        let result = work();
+        self.hal.unfreeze(current);
+        result
+    }
+
+    /// Fetches the pending precise records of the current processor, whose counters are frozen.
+    #[inline(never)]
+    fn drain_frozen(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) {
+        per_cpu.with_ds_buffers(|ds_buffers| {
+            self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
+            follow_full(&self.hal, current, ds_buffers);
+        });
     }
 
     /// Returns what a counter of the current processor has counted, as [`Hal::count`], after the pending records were
@@ -269,13 +275,13 @@ impl DrainContext<'_> {
     /// Fetches branches and precise records. Returns whether there were any.
     fn all(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers) -> bool {
         let branches = self.branches(current, ds_buffers, true);
-        let hal = self.hal;
-        let precise = ds_buffers.has_precise()
-            && hal.with_frozen(current, || {
-                let fetched = self.precise(current, ds_buffers);
-                follow_full(hal, current, ds_buffers);
-                fetched
-            });
+        if !ds_buffers.has_precise() {
+            return branches;
+        }
+        self.hal.freeze(current);
+        let precise = self.precise(current, ds_buffers);
+        follow_full(self.hal, current, ds_buffers);
+        self.hal.unfreeze(current);
         branches || precise
     }
 

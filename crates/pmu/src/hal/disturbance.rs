@@ -51,6 +51,7 @@ impl<E> Hal<E> {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    #[inline(never)] // its stack is not in use while its caller stops counters
     pub fn confine(&self, current: CurrentCpu<'_, impl Cpu>) {
         if let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.active.all.is_empty()) {
             self.interface_with(cpu_counters.pmu).disable(current.cpu(), cpu_counters, CounterSet::NONE);

@@ -66,6 +66,7 @@ impl<E> Hal<E> {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    #[inline(never)] // its stack is not in use while its caller stops counters
     pub fn silence(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
         let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.pmu.is_asleep()) else { return };
         if cpu_counters.pmu.is_initialized() {
@@ -75,23 +76,31 @@ impl<E> Hal<E> {
         lvt_pmi::mask(current.cpu());
     }
 
-    /// Runs `work` while all counters of the current processor are frozen, if one register freezes them all. On a
-    /// processor that is asleep no counter runs.
+    /// Freezes all counters of the current processor until [`unfreeze`](Self::unfreeze), if one register freezes them
+    /// all. On a processor that is asleep no counter runs.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn with_frozen<R>(&self, current: CurrentCpu<'_, impl Cpu>, work: impl FnOnce() -> R) -> R {
-        let Some(before) = self.find(current.index()).filter(|found| !found.pmu.is_asleep()) else { return work() };
-        self.interface_with(before.pmu).freeze(current.cpu(), before);
-        let result = work();
-        // `work` may have stopped counters.
-        self.interface_with(before.pmu).unfreeze(current.cpu(), before.reloaded());
-        result
+    pub fn freeze(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(cpu_counters) = self.find(current.index()) {
+            self.interface_with(cpu_counters.pmu).freeze(current.cpu(), cpu_counters);
+        }
+    }
+
+    /// Lets the counters of the current processor run again after [`freeze`](Self::freeze), without those that were
+    /// stopped in between.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn unfreeze(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(cpu_counters) = self.find(current.index()) {
+            self.interface_with(cpu_counters.pmu).unfreeze(current.cpu(), cpu_counters);
+        }
     }
 
     /// Accounts one record of a precise counter of `processor`, the current one. The processor wrote it at the overflow
     /// or [after it](crate::Interface::events_to_record), and loaded the counter with `initial`. Returns the interval
-    /// that `initial` stands for. The counters are [frozen](Self::with_frozen), or do not run.
+    /// that `initial` stands for. The counters are [frozen](Self::freeze), or do not run.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

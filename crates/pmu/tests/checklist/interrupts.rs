@@ -115,7 +115,9 @@ fn foreign_counters_run_while_ours_are_frozen_or_served() {
         let counter = bench.started(bench.anywhere(), Some(LONG));
         let (others, all) = (1_u64 << 35, 1 << 35 | bench.bit(counter));
         assert_eq!(bench.msr(GLOBAL_CTRL), all, "{}", identity.name);
-        bench.hal.with_frozen(boot(&bench), || assert_eq!(bench.msr(GLOBAL_CTRL), others, "{}: held", identity.name));
+        bench.hal.freeze(boot(&bench));
+        assert_eq!(bench.msr(GLOBAL_CTRL), others, "{}: held", identity.name);
+        bench.hal.unfreeze(boot(&bench));
         assert_eq!(bench.msr(GLOBAL_CTRL), all, "{}: let go", identity.name);
         bench.take_log();
         assert!(bench.serve().is_empty(), "{}", identity.name);
