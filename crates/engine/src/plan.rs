@@ -133,7 +133,6 @@ impl<M: Platform> Planner<'_, M> {
             owner: (!detached).then_some(requester.client),
             process: requester.process,
             places: try_with_capacity(events.len() * processors.len())?,
-            counts: try_with_capacity(events.len() * processors.len())?,
             times: try_with_capacity(processors.len())?,
             processors: try_with_capacity(processors.len())?,
             everywhere: header.processors.is_empty(),
@@ -181,7 +180,6 @@ impl<M: Platform> Planner<'_, M> {
     pub fn retract(&self, session: &mut Session, processor: ProcessorIndex, processors: usize) {
         session.release_on(processor, self.context.hal);
         session.places.truncate(processors * session.events.len());
-        session.counts.truncate(processors * session.events.len());
         session.processors.truncate(processors);
         session.times.truncate(processors);
         session.rotations.retain(|(other, _)| *other != processor);
@@ -196,7 +194,6 @@ impl<M: Platform> Planner<'_, M> {
     ) -> Result<(), Refusal> {
         let width = session.events.len();
         reserve(&mut session.places, width)?;
-        reserve(&mut session.counts, width)?;
         reserve(&mut session.processors, 1)?;
         reserve(&mut session.times, 1)?;
         let EngineContext { sampler, hal, .. } = self.context;
@@ -204,26 +201,28 @@ impl<M: Platform> Planner<'_, M> {
         auxiliary::check(session, processor, hal)?;
         // Looked up once: it takes a look at every processor.
         let other_thread = hal.other_thread(processor);
-        let mut served = try_with_capacity(width)?;
-        let mut shared = CounterSet::NONE;
-        for event in &mut session.events {
-            let one = self.served(processor, other_thread, core_type, session.tag, event, shared)?;
-            if let Served::Shared(counter) = one {
+        let (mut own, mut shared) = (try_with_capacity(width)?, CounterSet::NONE);
+        for (index, event) in session.events.iter_mut().enumerate() {
+            let place = match self.served(processor, other_thread, core_type, session.tag, event, shared)? {
+                Served::By(place) => place,
+                Served::Own { wanted, counters, frequency } => {
+                    let (group, pinned, placed) = (event.group, event.pinned, Placed::default());
+                    own.try_push(Counted { event: index, wanted, counters, group, pinned, frequency, placed })?;
+                    Place::Elsewhere // until it is placed
+                }
+            };
+            if let Place::Counter(counter) = place {
                 shared = shared.with(counter);
             }
-            served.try_push(one)?;
+            session.places.try_push((place, Count::default()))?;
         }
         let reloadable = hal.reloadable(processor);
-        conditions::let_counters_decide(&session.events, &mut served, reloadable);
-        let own = session.events.iter().zip(&served).filter_map(|(event, served)| match *served {
-            Served::Own { wanted, counters, .. } => {
-                Some(Counted { wanted, counters, group: event.group, pinned: event.pinned })
-            }
-            _ => None,
-        });
-        let mut own = try_collect(own, width)?;
+        conditions::let_counters_decide(session, &mut own, reloadable);
+        let source_of = |session: &Session, own: &[Counted], index: usize| {
+            own.get(index).and_then(|own| session.events.get(own.event)).map_or(ALL_SOURCES, |one| one.requested.source)
+        };
         if let Err(taken) = hal.choose_extra_registers(processor, &mut own) {
-            return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
+            return Err(self.extra_taken(source_of(session, &own, taken.event), taken, processor, reply));
         }
         let unsteady = hal.tried(processor).unsteady();
         for Counted { wanted, counters, .. } in &mut own {
@@ -237,9 +236,9 @@ impl<M: Platform> Planner<'_, M> {
             wanted.within = if wanted.state.reloaded() { within.and(reloadable) } else { within };
         }
         let multiplexed = session.round.is_some() && self.may_rotate_on(processor);
-        let assigned = loop {
+        loop {
             let index = match (Placer { hal, processor, events: &mut own }).place(session.tag, multiplexed) {
-                Ok(assigned) => break assigned,
+                Ok(()) => break,
                 Err(Unplaced::NoMemory(refusal)) => return Err(refusal),
                 Err(Unplaced::Event(index)) => index,
             };
@@ -256,33 +255,24 @@ impl<M: Platform> Planner<'_, M> {
                 session.release_on(processor, hal);
                 continue;
             }
-            let source = own_event(&session.events, &served, index);
+            let source = source_of(session, &own, index);
             let part = Placer { hal, processor, events: &mut own }.largest_part(index)?;
             if let Some((members, part)) = part.filter(|_| self.is_free(session, processor)) {
                 return Err(group_too_large(source, processor, members, part));
             }
             return Err(self.no_counter(session, source, processor, reply));
-        };
-        let mut placed = assigned.iter();
-        for served in served {
-            let place = match served {
-                Served::Time(interval) => Place::Time { interval },
-                Served::Branches => Place::Branches,
-                Served::Elsewhere => Place::Elsewhere,
-                Served::Shared(counter) => Place::Counter(counter),
-                Served::Own { frequency, .. } => match *placed.next().ok_or(NO_MEMORY)? {
-                    // There is one for each.
-                    Placed { counter, round: Some(_) } => Place::Turn(counter),
-                    Placed { counter, round: None } => {
-                        sampler.set_frequency(processor, counter, frequency);
-                        Place::Counter(counter)
-                    }
-                },
-            };
-            session.places.try_push(place)?;
         }
-        (0..width).try_for_each(|_| session.counts.try_push(Count::default()))?;
-        add_rotation(session, processor, &own, &assigned)?;
+        let row = session.last_row_mut();
+        for Counted { event, placed: Placed { counter, round }, frequency, .. } in &own {
+            let Some((place, _)) = row.get_mut(*event) else { continue };
+            if round.is_some() {
+                *place = Place::Turn(*counter);
+            } else {
+                sampler.set_frequency(processor, *counter, *frequency);
+                *place = Place::Counter(*counter);
+            }
+        }
+        add_rotation(session, processor, &own)?;
         session.times.try_push(Times::default())?;
         session.processors.try_push(processor)?;
         conditions::check(session, processor, hal)?;
@@ -300,15 +290,13 @@ impl<M: Platform> Planner<'_, M> {
     #[inline(never)] // the memory that it gets has a pointer to the function that frees it
     fn add_ring(&self, session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
         let Some(mut rings) = session.rings.take() else { return Ok(()) };
-        let places =
-            session.places.get(session.places.len().saturating_sub(session.events.len())..).unwrap_or_default();
-        let sampled = |(index, (event, place)): (u32, (&PlannedEvent, &Place))| match place {
+        let sampled = |(index, (event, (place, _))): (u32, (&PlannedEvent, &(Place, Count)))| match place {
             Place::Counter(counter) if event.sampled => Some((*counter, index)),
             Place::Branches => Some((BRANCH_STATS, index)),
             Place::Time { .. } if event.sampled => Some((TIME_STATS, index)),
             _ => None,
         };
-        let counters = (0..).zip(session.events.iter().zip(places)).filter_map(sampled);
+        let counters = (0..).zip(session.events.iter().zip(session.last_row())).filter_map(sampled);
         let memory = rings.bytes_of_each().and_then(|bytes| self.context.platform.ring_memory(processor, bytes));
         let added = try_collect(counters, session.events.len())
             .and_then(|counters| rings.add(processor, &counters, memory.ok_or(NO_MEMORY)?));
@@ -374,19 +362,12 @@ impl<M: Platform> Planner<'_, M> {
 
     /// Returns the refusal for an event whose extra registers have other values on `processor`, and writes the sessions
     /// there to the reply.
-    fn extra_taken(
-        &self,
-        events: &[PlannedEvent],
-        served: &[Served],
-        taken: ExtraTaken,
-        processor: ProcessorIndex,
-        reply: &mut Reply<'_>,
-    ) -> Refusal {
+    fn extra_taken(&self, source: u64, taken: ExtraTaken, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
         let on_it = |other: &&Session| other.processors.binary_search(&taken.holder).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
         let in_use = ExtraInUse { register: taken.register.address(), holder: taken.holder.number() };
         Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::ExtraRegisterTaken)
-            .source(own_event(events, served, taken.event))
+            .source(source)
             .processor(processor)
             .detail(in_use.to_detail(), taken.value)
     }
@@ -416,14 +397,14 @@ impl<M: Platform> Planner<'_, M> {
     ) -> Result<Served, Refusal> {
         // An event that has ended is not on a processor that is added.
         if !event.is_on(core_type) || !event.runs() {
-            return Ok(Served::Elsewhere);
+            return Ok(Served::By(Place::Elsewhere));
         }
         if event.is_ambiguous(self.context.hal) {
             return Err(core_type_needed(event));
         }
         let (state, frequency) = match event.service {
-            Service::Time { interval } => return Ok(Served::Time(interval)),
-            Service::Branches { .. } => return Ok(Served::Branches),
+            Service::Time { interval } => return Ok(Served::By(Place::Time { interval })),
+            Service::Branches { .. } => return Ok(Served::By(Place::Branches)),
             Service::Counter { state, frequency } => (state, frequency),
         };
         let counters = self.counters_of(processor, event, state)?;
@@ -432,7 +413,8 @@ impl<M: Platform> Planner<'_, M> {
         let wanted = Wanted { state, within };
         let unshared = Wanted { state, within: within.without(shared) };
         let found = self.shared(processor, unshared, frequency);
-        Ok(found.map_or(Served::Own { wanted, counters, frequency }, Served::Shared))
+        let shared = found.map(|counter| Served::By(Place::Counter(counter)));
+        Ok(shared.unwrap_or(Served::Own { wanted, counters, frequency }))
     }
 
     /// Returns the counters of a processor that count an event in this state, one of which the client allows. They are
@@ -548,33 +530,16 @@ fn check_counters(there: CounterSet, event: &PlannedEvent) -> Result<(), Refusal
     Err(invalid(ErrorCode::BadCounters, 0).source(event.requested.source).detail(there, asked))
 }
 
-/// Returns the source of the event with this index among those that need a counter of their own.
-fn own_event(events: &[PlannedEvent], served: &[Served], index: usize) -> u64 {
-    let mut own = events.iter().zip(served).filter(|(_, served)| matches!(served, Served::Own { .. }));
-    own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.requested.source)
-}
-
 /// Adds to the session the rotation of the events of a processor that were placed in rounds, if there are any.
-/// `assigned` has an entry for each of `own`, in the order of the events that have a counter of their own.
-fn add_rotation(
-    session: &mut Session,
-    processor: ProcessorIndex,
-    own: &[Counted],
-    assigned: &[Placed],
-) -> Result<(), Refusal> {
-    let Some(round) = session.round.filter(|_| assigned.iter().any(|placed| placed.round.is_some())) else {
+fn add_rotation(session: &mut Session, processor: ProcessorIndex, own: &[Counted]) -> Result<(), Refusal> {
+    let Some(duration) = session.round.filter(|_| own.iter().any(|own| own.placed.round.is_some())) else {
         return Ok(());
     };
-    let width = session.events.len();
-    let places = session.places.get(session.places.len().saturating_sub(width)..).unwrap_or_default();
-    let is_turn = |(_, place): &(usize, &Place)| matches!(place, Place::Turn(_));
-    let events = (0..).zip(places).filter(is_turn).map(|(event, _)| event);
-    let in_rounds = own.iter().zip(assigned).filter_map(|(own, placed)| Some((own, placed.counter, placed.round?)));
-    let turns = events.zip(in_rounds).map(|(event, (own, counter, round))| {
-        let state = own.wanted.state;
-        TurnCount::new(Turn { event, round, counter, state })
+    let turns = own.iter().filter_map(|Counted { event, wanted, placed, .. }| {
+        let (event, counter, state) = (*event, placed.counter, wanted.state);
+        Some(TurnCount::new(Turn { event, round: placed.round?, counter, state }))
     });
-    let rotation = Rotation::new(session.tag, round, try_collect(turns, width)?);
+    let rotation = Rotation::new(session.tag, duration, try_collect(turns, own.len())?);
     let slot = Slot::empty();
     // The slot is empty.
     let _ = slot.try_put(Boxed::new(rotation).ok_or(NO_MEMORY)?);

@@ -9,11 +9,13 @@ use pmu::state::{CounterSet, CounterState, upper_of};
 
 use crate::reply::Refusal;
 use crate::sampler::Hal;
-use crate::try_vec::{TryPush, try_collect, try_with_capacity};
+use crate::try_vec::{TryPush, try_with_capacity};
 
 /// An event that needs a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
+    /// Its index in the session.
+    pub event: usize,
     /// What is placed, [narrowed](pmu::Hal::narrowed) to the processor.
     pub wanted: Wanted,
     /// All counters that it can have, those that were seen not to count too.
@@ -22,6 +24,10 @@ pub struct Counted {
     pub group: u32,
     /// It has a counter all the time, together with the rest of its group.
     pub pinned: bool,
+    /// Samples per second to which its interval is adapted, or 0.
+    pub frequency: u32,
+    /// Where it was [placed](Placer::place).
+    pub placed: Placed,
 }
 
 impl AsMut<Wanted> for Counted {
@@ -31,7 +37,7 @@ impl AsMut<Wanted> for Counted {
 }
 
 /// Where an event was placed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Placed {
     /// Its counter.
     pub counter: u8,
@@ -69,42 +75,46 @@ struct Round {
     is_plain: bool,
 }
 
-/// Memory of an attempt to assign counters to events, for one attempt after the other.
+/// Number of events of an attempt: one more than a processor has counters cannot be placed.
+const MOST: usize = CounterSet::MOST as usize + 1;
+
+/// An attempt to assign counters to events, and its memory, for one attempt after the other.
 #[derive(Debug)]
 struct Attempt {
-    /// Indexes of the events.
-    events: Vec<usize>,
     wanted: Vec<Wanted>,
-    /// The counter of each event, if the attempt succeeded; as many as there are events in all.
-    counters: Vec<u8>,
+    /// Indexes of the events.
+    events: [usize; MOST],
+    /// The counter of each event, if the attempt succeeded.
+    counters: [u8; MOST],
+    /// Number of the events.
+    length: usize,
 }
 
 impl Attempt {
-    fn new(most: usize) -> Result<Self, Refusal> {
-        let (events, wanted) = (try_with_capacity(most)?, try_with_capacity(most)?);
-        Ok(Self { events, wanted, counters: try_collect(core::iter::repeat_n(0, most), most)? })
+    fn new() -> Result<Self, Refusal> {
+        Ok(Self { wanted: try_with_capacity(MOST)?, events: [0; MOST], counters: [0; MOST], length: 0 })
     }
 
     /// Notes the counter of a single event.
-    fn set(&mut self, event: usize, counter: u8) -> Result<(), Refusal> {
-        self.events.clear();
-        self.events.try_push(event)?;
-        if let Some(first) = self.counters.first_mut() {
-            *first = counter;
-        }
-        Ok(())
+    fn set(&mut self, event: usize, counter: u8) {
+        (self.events[0], self.counters[0], self.length) = (event, counter, 1);
+    }
+
+    /// Returns the events with their counters.
+    fn placed(&self) -> impl Iterator<Item = (usize, u8)> {
+        self.events.into_iter().zip(self.counters).take(self.length)
     }
 
     /// Returns the counters of the events.
     fn taken(&self) -> CounterSet {
-        self.counters.iter().take(self.events.len()).copied().collect()
+        self.placed().map(|(_, counter)| counter).collect()
     }
 
-    /// Notes where these events were placed.
-    fn write(&self, placed: &mut [Placed], round: Option<usize>) {
-        for (event, counter) in self.events.iter().zip(&self.counters) {
-            if let Some(place) = placed.get_mut(*event) {
-                *place = Placed { counter: *counter, round };
+    /// Notes where the events were placed.
+    fn write(&self, events: &mut [Counted], round: Option<usize>) {
+        for (event, counter) in self.placed() {
+            if let Some(event) = events.get_mut(event) {
+                event.placed = Placed { counter, round };
             }
         }
     }
@@ -124,50 +134,44 @@ pub struct Placer<'a> {
 impl Placer<'_> {
     /// Reserves counters for all events, each with its own all the time. If they do not fit and `multiplexed`, pinned
     /// events have their own, and the groups of the others are put into as few rounds as first fit finds. The counters
-    /// of all rounds are then reserved for `owner`, and set up for the first round.
+    /// of all rounds are then reserved for `owner`, and set up for the first round. Notes where each was placed.
     ///
     /// # Errors
     /// The event for which there is no counter. Counters may be reserved then.
-    pub fn place(mut self, owner: u16, multiplexed: bool) -> Result<Vec<Placed>, Unplaced> {
-        let number = self.events.len();
-        let mut attempt = Attempt::new(number)?;
-        let nowhere = Placed { counter: 0, round: None };
-        let mut placed = try_collect(core::iter::repeat_n(nowhere, number), number)?;
+    pub fn place(mut self, owner: u16, multiplexed: bool) -> Result<(), Unplaced> {
+        self.events.iter_mut().for_each(|event| event.placed = Placed::default());
+        let (number, mut attempt) = (self.events.len(), Attempt::new()?);
         // Spares the attempt to place more events than there are counters.
         if multiplexed && number > self.free().len() as usize {
-            self.place_in_rounds(&mut attempt, &mut placed, owner)?;
-            return Ok(placed);
+            return self.place_in_rounds(&mut attempt, owner);
         }
-        match self.reserve(&mut attempt, 0..number) {
-            Err(Unplaced::Event(_)) if multiplexed => self.place_in_rounds(&mut attempt, &mut placed, owner)?,
-            reserved => {
-                reserved?;
-                attempt.write(&mut placed, None);
-            }
+        match self.reserve(&mut attempt, |_| true) {
+            Err(Unplaced::Event(_)) if multiplexed => self.place_in_rounds(&mut attempt, owner),
+            reserved => reserved,
         }
-        Ok(placed)
     }
 
-    fn place_in_rounds(&mut self, attempt: &mut Attempt, placed: &mut [Placed], owner: u16) -> Result<(), Unplaced> {
+    fn place_in_rounds(&mut self, attempt: &mut Attempt, owner: u16) -> Result<(), Unplaced> {
         let (hal, processor) = (self.hal, self.processor);
         for event in self.events.iter_mut() {
             event.pinned = event.pinned || !hal.may_take_turns(processor, event.wanted);
         }
-        let is_pinned = |event: &Counted| match event.group {
-            0 => event.pinned,
-            group => self.events.iter().any(|other| other.pinned && other.group == group),
-        };
-        let pinned = (0..).zip(self.events.iter()).filter(|(_, event)| is_pinned(event));
-        self.reserve(attempt, pinned.map(|(index, _)| index))?;
-        attempt.write(placed, None);
-        let (free, mut rounds) = (self.free(), try_with_capacity(self.events.len())?);
-        for (first, event) in self.events.iter().enumerate().filter(|(_, event)| !is_pinned(event)) {
-            if event.group == 0 || self.members(first).next() == Some(first) {
-                let round = self.add(attempt, free, &mut rounds, placed, first)?;
-                attempt.write(placed, Some(round));
+        for index in 0..self.events.len() {
+            let is_pinned = self.members(index).any(|member| self.events.get(member).is_some_and(|event| event.pinned));
+            if let Some(event) = self.events.get_mut(index) {
+                event.pinned = is_pinned;
             }
         }
-        self.hold(placed, owner);
+        self.reserve(attempt, |event| event.pinned)?;
+        let (free, mut rounds) = (self.free(), try_with_capacity(self.events.len())?);
+        for first in 0..self.events.len() {
+            let is_first = self.members(first).next() == Some(first);
+            if is_first && self.events.get(first).is_some_and(|event| !event.pinned) {
+                let round = self.add(attempt, free, &mut rounds, first)?;
+                attempt.write(self.events, Some(round));
+            }
+        }
+        self.hold(owner);
         Ok(())
     }
 
@@ -178,7 +182,6 @@ impl Placer<'_> {
         attempt: &mut Attempt,
         free: CounterSet,
         rounds: &mut Vec<Round>,
-        placed: &[Placed],
         first: usize,
     ) -> Result<usize, Unplaced> {
         let group = || self.members(first);
@@ -197,12 +200,12 @@ impl Placer<'_> {
             }
             let next = if round.is_plain { next(round.open) } else { None };
             if let Some(Some(counter)) = next {
-                attempt.set(first, counter)?;
+                attempt.set(first, counter);
                 *round = Round { open: round.open.without(attempt.taken()), ..extended };
                 return Ok(number);
             }
-            let after = (round.first..).zip(placed.get(round.first..).unwrap_or_default());
-            let others = after.filter(|(_, placed)| placed.round == Some(number)).take(round.events);
+            let after = (round.first..).zip(self.events.get(round.first..).unwrap_or_default());
+            let others = after.filter(|(_, event)| event.placed.round == Some(number)).take(round.events);
             match self.assign(attempt, others.map(|(index, _)| index).chain(group())) {
                 Ok(()) => {
                     *round = Round { open: free.without(attempt.taken()), is_plain: next.is_some(), ..extended };
@@ -214,7 +217,7 @@ impl Placer<'_> {
         }
         let next = next(free);
         match next {
-            Some(Some(counter)) => attempt.set(first, counter)?,
+            Some(Some(counter)) => attempt.set(first, counter),
             _ => self.assign(attempt, group())?,
         }
         rounds.try_push(Round {
@@ -228,25 +231,24 @@ impl Placer<'_> {
     }
 
     /// Reserves the counters of all rounds, and sets them up for the first one.
-    fn hold(&self, placed: &[Placed], owner: u16) {
-        let in_rounds =
-            || self.events.iter().zip(placed).filter_map(|(event, place)| Some((event, place, place.round?)));
-        let counters = in_rounds().fold(CounterSet::NONE, |all, (event, place, _)| {
-            let held = all.with(place.counter);
-            if event.wanted.state.merged() { held.with(upper_of(place.counter)) } else { held }
+    fn hold(&self, owner: u16) {
+        let in_rounds = || self.events.iter().filter_map(|event| Some((event, event.placed.round?)));
+        let counters = in_rounds().fold(CounterSet::NONE, |all, (event, _)| {
+            let (held, upper) = (all.with(event.placed.counter), upper_of(event.placed.counter));
+            if event.wanted.state.merged() { held.with(upper) } else { held }
         });
         for counter in counters.iter() {
             self.hal.set_up(self.processor, counter, CounterState::held_by(owner));
         }
-        for (event, place, _) in in_rounds().filter(|(_, _, round)| *round == 0) {
-            self.hal.set_up(self.processor, place.counter, event.wanted.state);
+        for (event, _) in in_rounds().filter(|(_, round)| *round == 0) {
+            self.hal.set_up(self.processor, event.placed.counter, event.wanted.state);
         }
     }
 
     /// Returns the number of events in the group of an event, and its largest part that fits on the free counters, as a
     /// mask. `None` if all of it fits, or if the event is by itself.
     pub fn largest_part(&self, event: usize) -> Result<Option<(u64, u64)>, Refusal> {
-        let mut attempt = Attempt::new(self.events.len())?;
+        let mut attempt = Attempt::new()?;
         let mut part = try_with_capacity(self.events.len())?;
         let (mut members, mut mask) = (0, 0);
         for index in self.members(event) {
@@ -274,26 +276,28 @@ impl Placer<'_> {
         alone.into_iter().chain(others.map(|(index, _)| index))
     }
 
-    /// Assigns free counters to events, and reserves them.
-    fn reserve(&self, attempt: &mut Attempt, events: impl Iterator<Item = usize>) -> Result<(), Unplaced> {
-        self.assign(attempt, events)?;
+    /// Assigns free counters to some events, which have them all the time, and reserves them.
+    fn reserve(&mut self, attempt: &mut Attempt, is_meant: impl Fn(&Counted) -> bool) -> Result<(), Unplaced> {
+        let meant = (0..).zip(self.events.iter()).filter(|(_, event)| is_meant(event));
+        self.assign(attempt, meant.map(|(index, _)| index))?;
         for (wanted, counter) in attempt.wanted.iter().zip(&attempt.counters) {
             self.hal.set_up(self.processor, *counter, wanted.state);
         }
+        attempt.write(self.events, None);
         Ok(())
     }
 
     /// Assigns free counters to events.
     fn assign(&self, attempt: &mut Attempt, events: impl Iterator<Item = usize>) -> Result<(), Unplaced> {
-        let Attempt { events: indexes, wanted, counters } = attempt;
-        indexes.clear();
+        let Attempt { wanted, events: indexes, counters, length } = attempt;
         wanted.clear();
-        for index in events {
+        for (index, place) in events.zip(&mut *indexes) {
             if let Some(event) = self.events.get(index) {
-                indexes.try_push(index)?;
+                *place = index;
                 wanted.try_push(event.wanted)?;
             }
         }
+        *length = wanted.len();
         let counters = counters.get_mut(..wanted.len()).unwrap_or_default();
         let assigned = self.hal.assign(self.processor, wanted, counters);
         assigned.map_err(|index| Unplaced::Event(indexes.get(index).copied().unwrap_or_default()))

@@ -54,10 +54,9 @@ pub struct Session {
     pub processors: Vec<ProcessorIndex>,
     /// When the session began and was last read on each of `processors`.
     pub times: Vec<Times>,
-    /// For each processor and event, what serves it, in the order of `processors`, then of `events`.
-    pub places: Vec<Place>,
-    /// What was counted at the last reading, in the order of `places`.
-    pub counts: Vec<Count>,
+    /// For each processor and event, what serves it and what was counted at the last reading, in the order of
+    /// `processors`, then of `events`.
+    pub places: Vec<(Place, Count)>,
     /// If its events may take turns on the counters: the duration of a round, in units of 100 ns.
     pub round: Option<u32>,
     /// The events that take turns on each processor where they do, in ascending order. While it runs, the processor has
@@ -125,9 +124,19 @@ impl Session {
     fn on(&self, processor: ProcessorIndex) -> impl Iterator<Item = (&PlannedEvent, Place, &Count)> {
         let width = self.events.len();
         let range = self.processors.binary_search(&processor).ok().map(|index| index * width..(index + 1) * width);
-        let places = range.clone().and_then(|range| self.places.get(range)).unwrap_or_default();
-        let counts = range.and_then(|range| self.counts.get(range)).unwrap_or_default();
-        self.events.iter().zip(places).zip(counts).map(|((event, place), count)| (event, *place, count))
+        let places = range.and_then(|range| self.places.get(range)).unwrap_or_default();
+        self.events.iter().zip(places).map(|(event, (place, count))| (event, *place, count))
+    }
+
+    /// Returns what serves each event on the processor that was added last.
+    pub fn last_row(&self) -> &[(Place, Count)] {
+        self.places.get(self.places.len().saturating_sub(self.events.len())..).unwrap_or_default()
+    }
+
+    /// As [`last_row`](Self::last_row), to change it.
+    pub fn last_row_mut(&mut self) -> &mut [(Place, Count)] {
+        let first = self.places.len().saturating_sub(self.events.len());
+        self.places.get_mut(first..).unwrap_or_default()
     }
 
     /// Returns the numbers of samples of an event on a processor.
@@ -386,7 +395,8 @@ impl Session {
     /// Returns how many counters thread profiling has to read to reach every counter of the session: those up to the
     /// highest index.
     pub fn thread_counters(&self) -> u32 {
-        let counter = |place: &Place| if let Place::Counter(counter) = *place { Some(counter) } else { None };
+        let counter =
+            |(place, _): &(Place, Count)| if let Place::Counter(counter) = *place { Some(counter) } else { None };
         self.places.iter().filter_map(counter).max().map_or(0, |highest| u32::from(highest) + 1)
     }
 
@@ -398,7 +408,7 @@ impl Session {
     /// Returns the processors on which the event with this index is counted.
     fn processors_of(&self, index: usize) -> impl Iterator<Item = ProcessorIndex> {
         let places = self.places.iter().skip(index).step_by(self.events.len().max(1));
-        let here = self.processors.iter().zip(places).filter(|(_, place)| !matches!(place, Place::Elsewhere));
+        let here = self.processors.iter().zip(places).filter(|(_, (place, _))| !matches!(place, Place::Elsewhere));
         here.map(|(processor, _)| *processor)
     }
 

@@ -6,7 +6,6 @@ use pmu::{ProcessorIndex, Source};
 use protocol::{BRANCHES, ErrorCode, EventRequest, StartHeader, event_flags, flags, modes};
 
 use crate::event::{Condition, EventFilter, PlannedEvent};
-use crate::plan::served::Served;
 use crate::reply::{Refusal, invalid};
 use crate::rounds::Counted;
 use crate::sampler::{Hal, MAX_CONDITIONS};
@@ -38,20 +37,25 @@ pub(super) fn requested(
 /// other](pmu::state::CounterState::reloaded): if there is one such event alone, it is one of the two that are
 /// compared, and the other is counted for nothing else.
 #[inline(never)] // for the stack of its caller
-pub(super) fn let_counters_decide(events: &[PlannedEvent], served: &mut [Served], reloadable: CounterSet) {
+pub(super) fn let_counters_decide(session: &Session, own: &mut [Counted], reloadable: CounterSet) {
     if reloadable.is_empty() {
         return;
     }
-    let is_here =
-        |(_, (event, served)): &(u16, (&PlannedEvent, &Served))| event.sampled && !matches!(served, Served::Elsewhere);
-    let mut sampled = (0..).zip(events.iter().zip(&*served)).filter(is_here);
-    if let (Some((index, (event, Served::Own { wanted, frequency: 0, .. }))), None) = (sampled.next(), sampled.next())
-        && let Some((other, count)) = event.condition.and_then(|one| one.reached(index, wanted.state.interval()))
-        && events.get(usize::from(other)).is_some_and(|event| event.beside)
-        && let Some(Served::Own { wanted, .. }) = served.get_mut(usize::from(other))
+    let row = session.events.iter().zip(session.last_row());
+    let is_served = row.filter(|(event, (place, _))| event.sampled && !matches!(place, Place::Elsewhere)).count() != 0;
+    let event_of = |own: &Counted| session.events.get(own.event);
+    let mut sampled = own.iter().filter(|own| event_of(own).is_some_and(|event| event.sampled));
+    if let (Some(Counted { event, wanted, frequency: 0, .. }), None) = (sampled.next(), sampled.next())
+        && !is_served
+        && let (index, interval) = (*event, wanted.state.interval())
+        && let Some(condition) = session.events.get(index).and_then(|event| event.condition)
+        && let Some((other, count)) = condition.reached((index & 0xFFFF) as u16, interval)
+        && let other = usize::from(other)
+        && session.events.get(other).is_some_and(|event| event.beside)
+        && let Some(Counted { wanted, .. }) = own.iter_mut().find(|own| own.event == other)
     {
         wanted.state = wanted.state.with_reloaded(true).with_silent(true).with_interval(count);
-        if let Some(Served::Own { wanted, .. }) = served.get_mut(usize::from(index)) {
+        if let Some(Counted { wanted, .. }) = own.iter_mut().find(|own| own.event == index) {
             wanted.state = wanted.state.with_reloaded(true);
         }
     }
@@ -72,6 +76,9 @@ pub(super) fn let_handler_decide(own: &mut [Counted]) -> bool {
 /// Checks that an interrupt of the processor that was added last can read the events of each condition.
 #[inline(never)] // for the stack of its caller
 pub(super) fn check(session: &Session, processor: ProcessorIndex, hal: &Hal) -> Result<(), Refusal> {
+    if session.events.iter().all(|event| event.condition.is_none()) {
+        return Ok(()); // as most sessions
+    }
     let conditional = |(event, ..): &(&PlannedEvent, Place, &Count)| event.condition.is_some();
     if let Some((event, ..)) = session.running(processor, EventFilter::ALL).filter(conditional).nth(MAX_CONDITIONS) {
         return Err(invalid(ErrorCode::BadCondition, 2).source(event.requested.source));

@@ -68,10 +68,10 @@ impl<M: Platform> Planner<'_, M> {
 
 /// Adds the processor that was added last to a session that samples ops or fetches.
 pub(super) fn add_ibs(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
-    let Some(recording) = &mut session.ibs_recording else { return Ok(()) };
-    let row = session.places.get(session.places.len().saturating_sub(session.events.len())..).unwrap_or_default();
-    match (session.events.get(recording.event()), row.get(recording.event())) {
-        (Some(event), Some(Place::Counter(counter))) => recording.add(processor, event, *counter),
+    let event = session.ibs_recording.as_ref().map_or(0, IbsRecording::event);
+    let place = session.last_row().get(event).map(|(place, _)| *place);
+    match (&mut session.ibs_recording, session.events.get(event), place) {
+        (Some(recording), Some(event), Some(Place::Counter(counter))) => recording.add(processor, event, counter),
         _ => Ok(()),
     }
 }

@@ -3,16 +3,12 @@
 use pmu::placement::Wanted;
 use pmu::state::CounterSet;
 
+use crate::session::Place;
+
 /// How an event is served on a processor.
 pub(super) enum Served {
-    /// By measured time at this interval; also for events that no longer run.
-    Time(u32),
-    /// By the Branch Trace Store.
-    Branches,
-    /// By a counter of another session.
-    Shared(u8),
-    /// Not at all: the processor has another core type.
-    Elsewhere,
+    /// By this; a counter is one of another session.
+    By(Place),
     /// By a counter of its own.
     Own {
         /// What is placed, on the counters that the client allows.

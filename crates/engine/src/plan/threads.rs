@@ -73,7 +73,7 @@ impl<M: Platform> Planner<'_, M> {
 impl Session {
     /// Narrows each event to the counter that it has on the first processor, before the session is extended to others.
     pub(super) fn keep_counters(&mut self) {
-        for (event, place) in self.events.iter_mut().zip(&self.places) {
+        for (event, (place, _)) in self.events.iter_mut().zip(&self.places) {
             if let Place::Counter(counter) = *place {
                 event.within = CounterSet::NONE.with(counter);
             }
