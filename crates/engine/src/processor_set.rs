@@ -30,15 +30,13 @@ pub fn set_of_all(processors: &[ProcessorIndex]) -> ProcessorSet {
 
 /// Returns the requested processors in ascending order: all active ones, or those of the set, which must be active.
 pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<ProcessorIndex>, Refusal> {
+    if wanted.is_empty() {
+        let all = try_collect(ProcessorIndex::first(active), active as usize)?;
+        return if all.is_empty() { Err(invalid(ErrorCode::NoProcessor, u64::from(active))) } else { Ok(all) };
+    }
     let mut indices = wanted.iter().map(ProcessorIndex::new);
     if let Some(processor) = indices.find(|processor| processor.number() >= active) {
         return Err(invalid(ErrorCode::NoSuchProcessor, u64::from(active)).processor(processor));
     }
-    let expected = active as usize;
-    let chosen = if wanted.is_empty() {
-        try_collect(ProcessorIndex::first(active), expected)?
-    } else {
-        try_collect(wanted.iter().map(ProcessorIndex::new), expected)?
-    };
-    if chosen.is_empty() { Err(invalid(ErrorCode::NoProcessor, u64::from(active))) } else { Ok(chosen) }
+    try_collect(wanted.iter().map(ProcessorIndex::new), active as usize)
 }

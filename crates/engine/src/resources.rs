@@ -1,7 +1,7 @@
 //! Resources of the machine that sessions share: counters, timers, the interrupt, control areas. Acquired for the first
 //! session that needs them, released after the last.
 
-use alloc::vec::Vec;
+use alloc::borrow::Cow;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use pmu::extra::Selector;
@@ -81,7 +81,7 @@ impl Resources {
     ) -> Result<Taken, Refusal> {
         let counted = session.processors_with(Needed::Counter)?;
         // A session without samples needs no look at its events.
-        let (mut sampled, mut recorded) = (Vec::new(), Vec::new());
+        let (mut sampled, mut recorded) = (Cow::default(), Cow::default());
         if session.rings.is_some() {
             sampled = session.processors_with(Needed::Interrupt)?;
             recorded = session.processors_with(Needed::DebugStore)?;
@@ -137,6 +137,9 @@ impl Resources {
     /// Lets the timers run at least as often as the session needs, on its processors as well. Returns false if that is
     /// impossible, and nothing has changed.
     pub fn take_timers(&mut self, session: &Session, platform: &impl Platform) -> bool {
+        if session.timer_interval().is_none() {
+            return true;
+        }
         let mut timers = self.timers;
         add_timers(&mut timers, session);
         self.set_timers(timers.as_ref(), platform)

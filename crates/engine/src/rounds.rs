@@ -138,6 +138,7 @@ impl Placer<'_> {
     ///
     /// # Errors
     /// The event for which there is no counter. Counters may be reserved then.
+    #[inline(never)] // its stack is not in use in the rest of a start
     pub fn place(mut self, owner: u16, multiplexed: bool) -> Result<(), Unplaced> {
         self.events.iter_mut().for_each(|event| event.placed = Placed::default());
         let (number, mut attempt) = (self.events.len(), Attempt::new()?);

@@ -10,6 +10,7 @@ mod times;
 mod turns;
 mod uses;
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use pmu::first_access::Fault;
@@ -172,14 +173,17 @@ impl Session {
 
     /// Returns the processors on which a running event needs a resource.
     #[inline(never)] // the same code for each
-    pub fn processors_with(&self, needed: Needed) -> Result<Vec<ProcessorIndex>, Refusal> {
+    pub fn processors_with(&self, needed: Needed) -> Result<Cow<'_, [ProcessorIndex]>, Refusal> {
         let needs = |(event, place, _): (&PlannedEvent, Place, &Count)| match needed {
             Needed::Counter => matches!(place, Place::Counter(_) | Place::Turn(_)),
             Needed::Interrupt => event.needs_interrupt(),
             Needed::DebugStore => event.service.uses_debug_store(),
         };
         let fulfilled = |processor: &&ProcessorIndex| self.running(**processor, EventFilter::ALL).any(needs);
-        try_collect(self.processors.iter().filter(fulfilled).copied(), self.processors.len())
+        if self.processors.iter().all(|processor| fulfilled(&processor)) {
+            return Ok(Cow::Borrowed(&self.processors)); // as in most sessions
+        }
+        try_collect(self.processors.iter().filter(fulfilled).copied(), self.processors.len()).map(Cow::Owned)
     }
 
     /// Returns whether an event runs on processors of this core type.

@@ -166,12 +166,12 @@ pub trait ProfileInterface {
     /// QueryInformation: returns whether the processor has the event of a table entry.
     fn support(&self, source: &ProfileSource) -> Support;
 
-    /// Returns the counters that can [count](Self::counters_for) a raw event.
+    /// Returns the counters that can [count](Self::counters_for) a source, which is this raw event.
     ///
     /// # Errors
     /// Why the processor does not have the event.
-    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
-        let _ = event;
+    fn raw_counters(&self, source: &ProfileSource, event: RawEvent) -> Result<CounterSet, Support> {
+        let _ = (source, event);
         Err(Support::NoRawEvents)
     }
 
@@ -416,17 +416,17 @@ impl Interface {
     /// that take [`CpuCounters`]: Amd64 finds them there. The interrupt uses it, because it copies less.
     #[must_use]
     #[inline]
-    pub const fn with_capabilities(self, capabilities: u64) -> Self {
+    pub const fn with_capabilities(&self, capabilities: u64) -> Self {
         match self {
             Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
-            _ => self,
+            _ => *self,
         }
     }
 
     /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), also for the
     /// functions that do not take [`CpuCounters`].
     #[must_use]
-    pub const fn of_processor(self, capabilities: u64) -> Self {
+    pub const fn of_processor(&self, capabilities: u64) -> Self {
         match self {
             Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
             _ => self.with_capabilities(capabilities),

@@ -15,7 +15,7 @@ impl Sampler {
     /// PROFILE_LEVEL.
     #[inline(never)] // for the stack of its callers
     pub fn begin_windows(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        let Some(per_cpu) = self.per_cpu(current.index()).filter(|per_cpu| per_cpu.has_conditions()) else { return };
         for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
             for subscriber in subscriptions.conditional().iter() {
                 per_cpu.with(subscriber, |producer| self.next_window(current, producer.side(), counter, false));

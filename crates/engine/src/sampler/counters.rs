@@ -36,9 +36,11 @@ impl Sampler {
         let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
             let state = cpu_counters.get(counter);
-            subscriptions.set_place(current.index(), counter);
-            per_cpu.set_event(counter, self.event_key(state));
-            subscriptions.reloaded(state.interval());
+            if state.interrupt() {
+                subscriptions.set_place(current.index(), counter);
+                per_cpu.set_event(counter, self.event_key(state));
+                subscriptions.reloaded(state.interval());
+            }
         }
         self.start_precise(current, per_cpu, counters);
     }

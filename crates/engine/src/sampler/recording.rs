@@ -127,8 +127,11 @@ impl Sampler {
         per_cpu: &PerCpuSampling,
         counters: CounterSet,
     ) {
-        let cpu_counters = self.hal.cpu_counters(current.index());
         self.start_ibs(current, per_cpu, counters);
+        if !per_cpu.has_ds_buffers() {
+            return;
+        }
+        let cpu_counters = self.hal.cpu_counters(current.index());
         let precise = counters.and(cpu_counters.counters(|state| state.precise()));
         if precise.is_empty() {
             return;
@@ -151,7 +154,8 @@ impl Sampler {
         now: Ticks,
     ) -> CounterSet {
         Self::stop_ibs(current, per_cpu, counters);
-        let precise = counters.and(self.hal.cpu_counters(current.index()).counters(|state| state.precise()));
+        let are_precise = || counters.and(self.hal.cpu_counters(current.index()).counters(|state| state.precise()));
+        let precise = if per_cpu.has_ds_buffers() { are_precise() } else { CounterSet::NONE };
         if precise.is_empty() {
             return self.hal.stop(current, counters).0;
         }

@@ -5,7 +5,7 @@ use super::{Hal, OverflowStatus};
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::ProfileInterface;
-use crate::state::{self, CounterSet, CounterState, Total};
+use crate::state::{self, CounterSet, Total};
 
 impl<E> Hal<E> {
     /// HalStartProfileInterrupt on the current processor, for counters that were [reserved](Self::reserve) there.
@@ -22,7 +22,8 @@ impl<E> Hal<E> {
                 }
             }
             let stale = cpu_counters.pmu.stale();
-            let loaded = stale.and(counters).and(cpu_counters.counters(CounterState::interrupt));
+            let is_loaded = |counter: &u8| cpu_counters.get(*counter).interrupt();
+            let loaded: CounterSet = stale.and(counters).iter().filter(is_loaded).collect();
             if !loaded.is_empty() {
                 interface.forget(current.cpu(), loaded);
                 cpu_counters.pmu.set_stale(stale.without(loaded));

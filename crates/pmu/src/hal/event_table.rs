@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use super::{HalError, MAX_RAW};
 use crate::extra::Extra;
 use crate::interval::IntervalRange;
-use crate::source::{ProfileSource, RawEvent, Source, Sources};
+use crate::source::{ProfileSource, Source, Sources};
 use crate::state::{CounterState, RawSlot, raw};
 use crate::try_vec::try_vec;
 
@@ -93,17 +93,22 @@ impl EventTable {
     ///
     /// # Errors
     /// [`HalError::TooManyRaw`].
-    pub(super) fn index_of_raw(&self, event: RawEvent, value: u64) -> Result<u16, HalError> {
+    pub(super) fn index_of_raw(&self, event: &ProfileSource, value: u64) -> Result<u16, HalError> {
         let taken = self.raw_taken.load(Ordering::Relaxed);
         let slots = self.raw.get(..usize::from(taken)).unwrap_or_default();
-        let has_event = slots.iter().position(|slot| slot.is(event, value));
-        let number = has_event.or_else(|| slots.iter().position(RawSlot::is_free)).unwrap_or(slots.len());
-        let slot = self.raw.get(number).ok_or_else(|| HalError::TooManyRaw(event.source()))?;
-        if has_event.is_none() {
-            slot.set(event, value);
+        let (mut number, mut free) = (0_u16, taken);
+        for slot in slots {
+            if slot.is(event, value) {
+                return Ok(self.sources.first_raw().saturating_add(number));
+            }
+            if free == taken && slot.is_free() {
+                free = number;
+            }
+            number = number.saturating_add(1);
         }
-        let number = u16::try_from(number).unwrap_or(u16::MAX);
-        self.raw_taken.store(taken.max(number.saturating_add(1)), Ordering::Relaxed);
-        Ok(self.sources.first_raw().saturating_add(number))
+        let slot = self.raw.get(usize::from(free)).ok_or_else(|| HalError::TooManyRaw(event.source))?;
+        slot.set(event, value);
+        self.raw_taken.store(taken.max(free.saturating_add(1)), Ordering::Relaxed);
+        Ok(self.sources.first_raw().saturating_add(free))
     }
 }

@@ -33,14 +33,10 @@ pub struct ExtraTaken {
 type Held = Option<(u64, ProcessorIndex)>;
 
 impl<E> Hal<E> {
-    /// Returns whether a processor counts the event of a source with this extra register, or without one.
-    pub(super) fn extra_support(
-        &self,
-        processor: ProcessorIndex,
-        source: &ProfileSource,
-        extra: Option<Extra>,
-    ) -> Support {
-        match self.interface_of(processor) {
+    /// Returns whether the processors of an interface count the event of a source with this extra register, or without
+    /// one.
+    pub(super) fn extra_support(interface: &Interface, source: &ProfileSource, extra: Option<Extra>) -> Support {
+        match interface {
             Interface::Emon(emon) => emon.extra_support(source.select, extra),
             _ if extra.is_some() => Support::NoExtraRegister,
             _ => Support::Supported,
@@ -69,8 +65,9 @@ impl<E> Hal<E> {
         value: u64,
     ) -> Result<Option<ExtraRegister>, Support> {
         let extra = Selector::from_number(event.selector()).map(|selector| Extra { selector, value });
-        match self.extra_support(processor, &ProfileSource::of_raw(event), extra) {
-            Support::Supported => match (self.interface_of(processor), extra) {
+        let interface = self.interface_of(processor);
+        match Self::extra_support(&interface, &ProfileSource::of_raw(event), extra) {
+            Support::Supported => match (interface, extra) {
                 (Interface::Emon(emon), Some(extra)) => {
                     Ok(emon.registers_for(event.select(), extra.value).next().map(|(register, _)| register))
                 }

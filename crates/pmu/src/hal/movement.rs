@@ -76,7 +76,9 @@ impl Known {
 
     /// Returns the counters that count the event, if the processor has it.
     fn counters(self, interface: &Interface) -> CounterSet {
-        self.event(interface).and_then(|event| interface.raw_counters(event).ok()).unwrap_or_default()
+        self.event(interface)
+            .and_then(|event| interface.raw_counters(&ProfileSource::of_raw(event), event).ok())
+            .unwrap_or_default()
     }
 
     const fn bit(self) -> u32 {
@@ -106,7 +108,7 @@ fn known_slots(interface: &Interface) -> [RawSlot; Known::GENERAL.len()] {
     let slots: [RawSlot; Known::GENERAL.len()] = core::array::from_fn(|_| RawSlot::default());
     for (slot, event) in slots.iter().zip(Known::GENERAL) {
         if let Some(event) = event.event(interface) {
-            slot.set(event, 0);
+            slot.set(&ProfileSource::of_raw(event), 0);
         }
     }
     slots

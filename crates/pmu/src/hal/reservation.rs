@@ -36,7 +36,7 @@ impl<E> Hal<E> {
         }
         self.check_sampled(source, interrupt)?;
         let (index, entry) = self.events.entry(source)?;
-        let index = source.raw().map_or(Ok(index), |event| self.events.index_of_raw(event, value))?;
+        let index = if source.is_raw() { self.events.index_of_raw(&entry, value)? } else { index };
         let interval = if interrupt { self.events.interval(index) } else { 0 };
         Ok(CounterState::FREE.of(index).with_interval(interval).with_merged(self.boot.interface.merges(&entry)))
     }
@@ -134,10 +134,13 @@ impl<E> Hal<E> {
     #[must_use]
     pub fn recorder(&self, processor: ProcessorIndex, counter: u8) -> Recorder {
         let state = self.cpu_counters(processor).get(counter);
+        let reloaded = if state.reloaded() { Recorder::Reloaded } else { Recorder::None };
+        if !state.precise() {
+            return reloaded;
+        }
         match self.interface_of(processor) {
-            Interface::Emon(emon) if state.precise() => emon.recorder(counter),
-            _ if state.reloaded() => Recorder::Reloaded,
-            _ => Recorder::None,
+            Interface::Emon(emon) => emon.recorder(counter),
+            _ => reloaded,
         }
     }
 

@@ -67,7 +67,7 @@ impl<E> Hal<E> {
         match source.source.raw() {
             _ if self.cpus.is_stateless() => Err(Support::NoMemory),
             Some(event) if event.any() && !matches!(interface, Interface::Emon(_)) => Err(Support::NoAnyThread),
-            Some(event) => interface.raw_counters(event),
+            Some(event) => interface.raw_counters(source, event),
             None => match interface.support(source) {
                 Support::Supported => Ok(interface.counters_for(source)),
                 support => Err(support),
@@ -131,7 +131,7 @@ impl<E> Hal<E> {
         let Some(source) = self.events.source_of(state) else { return Ok(CounterSet::NONE) };
         let refusal = |support| HalError::Unsupported(source.source, support);
         let all = self.counted_by(&interface, &source).map_err(refusal)?;
-        match self.extra_support(processor, &source, self.events.extra_of(state)) {
+        match Self::extra_support(&interface, &source, self.events.extra_of(state)) {
             Support::Supported => Ok(interface.counters_in_state(&source, state, all)),
             support => Err(refusal(support)),
         }

@@ -287,19 +287,18 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
+    fn raw_counters(&self, source: &ProfileSource, event: RawEvent) -> Result<CounterSet, Support> {
         if event.event() > 0xFF && !self.generation.has_wide_events() {
             return Err(Support::NoSuchEvent);
         }
         if self.has_large_increments && event.event() == RawEvent::MAX_EVENT {
             return Err(Support::MergesCounters);
         }
-        let source = ProfileSource::of_raw(event);
-        match super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(&source)) {
-            Support::Supported if self.is_large(event.event()) && !self.merges(&source) => {
+        match super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(source)) {
+            Support::Supported if self.is_large(event.event()) && !self.merges(source) => {
                 Err(Support::NeedsTwoCounters)
             }
-            Support::Supported => support::some(self.counters_for(&source)),
+            Support::Supported => support::some(self.counters_for(source)),
             lack => Err(lack),
         }
     }

@@ -86,8 +86,8 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.support(source))
     }
 
-    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
-        each!(self, interface => interface.raw_counters(event))
+    fn raw_counters(&self, source: &ProfileSource, event: RawEvent) -> Result<CounterSet, Support> {
+        each!(self, interface => interface.raw_counters(source, event))
     }
 
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {

@@ -311,13 +311,13 @@ impl ProfileInterface for Emon {
 
     /// Event numbers have 8 bits, unit masks 16 where leaf 0x23 reports UMASK2. If the table contains the event too,
     /// leaf 0xA decides whether it exists, whatever the other fields say.
-    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
-        let plain = RawEvent::new().with_umask(event.umask()).with_event(event.event() & 0xFF);
-        if event.event() != plain.event() {
+    fn raw_counters(&self, source: &ProfileSource, event: RawEvent) -> Result<CounterSet, Support> {
+        /// The fields of the select that name the event.
+        const NAME: u64 = RawEvent::new().with_umask(0xFFFF).with_event(0xFF).select();
+        if event.event() > 0xFF {
             return Err(Support::NoSuchEvent);
         }
-        let source = ProfileSource::of_raw(event);
-        if let Some(counter) = self.unit_counter(&source) {
+        if let Some(counter) = self.unit_counter(source) {
             let is_plain = event == RawEvent::new().with_event(event.event()).with_umask(event.umask());
             return if is_plain && !counter.is_empty() { Ok(counter) } else { Err(Support::NoMetrics) };
         }
@@ -327,8 +327,8 @@ impl ProfileInterface for Emon {
         if let Some(lack) = super::lacks_version_6(event, self.capabilities.umask2(), self.capabilities.eq()) {
             return Err(lack);
         }
-        match self.lacks(sources::architectural(plain.select())) {
-            None => support::some(self.counters_for(&source)),
+        match self.lacks(sources::architectural(source.select & NAME)) {
+            None => support::some(self.counters_for(source)),
             Some(lack) => Err(lack),
         }
     }

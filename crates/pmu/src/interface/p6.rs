@@ -91,11 +91,11 @@ impl ProfileInterface for P6 {
     }
 
     /// Event numbers have 8 bits.
-    fn raw_counters(&self, event: RawEvent) -> Result<CounterSet, Support> {
+    fn raw_counters(&self, source: &ProfileSource, event: RawEvent) -> Result<CounterSet, Support> {
         match super::lacks_version_6(event, false, false) {
             _ if event.event() > 0xFF => Err(Support::NoSuchEvent),
             Some(lack) => Err(lack),
-            None => Ok(self.counters_for(&ProfileSource::of_raw(event))),
+            None => Ok(self.counters_for(source)),
         }
     }
 

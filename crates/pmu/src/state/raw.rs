@@ -37,11 +37,11 @@ impl RawSlot {
         Some(Extra { selector, value: self.extra.load(Ordering::Relaxed) })
     }
 
-    /// Takes the slot for an event.
-    pub(crate) fn set(&self, event: RawEvent, value: u64) {
+    /// Takes the slot for a raw event.
+    pub(crate) fn set(&self, event: &ProfileSource, value: u64) {
         self.extra.store(value, Ordering::Relaxed);
-        self.select.store(event.select(), Ordering::Relaxed);
-        self.event.store(event.into_bits(), Ordering::Relaxed);
+        self.select.store(event.select, Ordering::Relaxed);
+        self.event.store(event.source.0, Ordering::Relaxed);
     }
 
     /// Frees the slot.
@@ -51,8 +51,8 @@ impl RawSlot {
     }
 
     /// Returns whether the slot has this event with this value.
-    pub(crate) fn is(&self, event: RawEvent, value: u64) -> bool {
-        self.event.load(Ordering::Relaxed) == event.into_bits() && self.extra.load(Ordering::Relaxed) == value
+    pub(crate) fn is(&self, event: &ProfileSource, value: u64) -> bool {
+        self.event.load(Ordering::Relaxed) == event.source.0 && self.extra.load(Ordering::Relaxed) == value
     }
 
     /// Returns whether the slot is free.
