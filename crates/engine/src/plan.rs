@@ -214,7 +214,7 @@ impl<M: Platform> Planner<'_, M> {
             if let Place::Counter(counter) = place {
                 shared = shared.with(counter);
             }
-            session.places.try_push((place, Count::default()))?;
+            add_place(&mut session.places, place)?;
         }
         let reloadable = hal.reloadable(processor);
         conditions::let_counters_decide(session, &mut own, reloadable);
@@ -528,6 +528,12 @@ fn check_counters(there: CounterSet, event: &PlannedEvent) -> Result<(), Refusal
     }
     let [there, asked] = [there, event.within].map(|counters| u64::from(counters.bits()));
     Err(invalid(ErrorCode::BadCounters, 0).source(event.requested.source).detail(there, asked))
+}
+
+/// Adds what serves the next event of a processor.
+#[inline(never)] // its caller would have stack for the count too
+fn add_place(places: &mut Vec<(Place, Count)>, place: Place) -> Result<(), Refusal> {
+    places.try_push((place, Count::default()))
 }
 
 /// Adds to the session the rotation of the events of a processor that were placed in rounds, if there are any.

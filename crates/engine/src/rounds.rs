@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use pmu::ProcessorIndex;
 use pmu::placement::Wanted;
 use pmu::state::{CounterSet, CounterState, upper_of};
+use protocol::MAX_EVENTS;
 
 use crate::reply::Refusal;
 use crate::sampler::Hal;
@@ -82,8 +83,8 @@ const MOST: usize = CounterSet::MOST as usize + 1;
 #[derive(Debug)]
 struct Attempt {
     wanted: Vec<Wanted>,
-    /// Indexes of the events.
-    events: [usize; MOST],
+    /// Indexes of the events: bytes, which need less stack.
+    events: [u8; MOST],
     /// The counter of each event, if the attempt succeeded.
     counters: [u8; MOST],
     /// Number of the events.
@@ -97,12 +98,13 @@ impl Attempt {
 
     /// Notes the counter of a single event.
     fn set(&mut self, event: usize, counter: u8) {
-        (self.events[0], self.counters[0], self.length) = (event, counter, 1);
+        (self.events[0], self.counters[0], self.length) = (byte_of(event), counter, 1);
     }
 
     /// Returns the events with their counters.
     fn placed(&self) -> impl Iterator<Item = (usize, u8)> {
-        self.events.into_iter().zip(self.counters).take(self.length)
+        let placed = self.events.iter().zip(&self.counters).take(self.length);
+        placed.map(|(event, counter)| (usize::from(*event), *counter))
     }
 
     /// Returns the counters of the events.
@@ -118,6 +120,12 @@ impl Attempt {
             }
         }
     }
+}
+
+/// Returns the index of an event as a byte.
+const fn byte_of(event: usize) -> u8 {
+    const { assert!(MAX_EVENTS <= 256) };
+    (event & 0xFF) as u8
 }
 
 /// Places events on the free counters of a processor.
@@ -138,7 +146,6 @@ impl Placer<'_> {
     ///
     /// # Errors
     /// The event for which there is no counter. Counters may be reserved then.
-    #[inline(never)] // its stack is not in use in the rest of a start
     pub fn place(mut self, owner: u16, multiplexed: bool) -> Result<(), Unplaced> {
         self.events.iter_mut().for_each(|event| event.placed = Placed::default());
         let (number, mut attempt) = (self.events.len(), Attempt::new()?);
@@ -294,13 +301,13 @@ impl Placer<'_> {
         wanted.clear();
         for (index, place) in events.zip(&mut *indexes) {
             if let Some(event) = self.events.get(index) {
-                *place = index;
+                *place = byte_of(index);
                 wanted.try_push(event.wanted)?;
             }
         }
         *length = wanted.len();
         let counters = counters.get_mut(..wanted.len()).unwrap_or_default();
         let assigned = self.hal.assign(self.processor, wanted, counters);
-        assigned.map_err(|index| Unplaced::Event(indexes.get(index).copied().unwrap_or_default()))
+        assigned.map_err(|index| Unplaced::Event(indexes.get(index).copied().unwrap_or_default().into()))
     }
 }

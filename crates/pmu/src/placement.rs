@@ -15,15 +15,15 @@ struct Matching {
     free: CounterSet,
     /// Counters that are taken first if there is a choice.
     preferred: CounterSet,
-    /// The event of each counter in `taken`.
-    events: [usize; MOST],
+    /// The event of each counter in `taken`. A byte: more events than there are counters have none.
+    events: [u8; MOST],
     taken: CounterSet,
 }
 
 impl Matching {
     fn event(&self, counter: u8) -> Option<usize> {
         let event = self.events.get(usize::from(counter)).copied();
-        event.filter(|_| self.taken.has(counter))
+        event.filter(|_| self.taken.has(counter)).map(usize::from)
     }
 
     /// Returns the counter to take from this set if one of it is not taken.
@@ -70,7 +70,7 @@ impl Matching {
 
     fn give(&mut self, counter: u8, event: usize) {
         if let Some(place) = self.events.get_mut(usize::from(counter)) {
-            *place = event;
+            *place = (event & 0xFF) as u8;
         }
         self.taken = self.taken.with(counter);
     }

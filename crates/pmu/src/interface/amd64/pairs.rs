@@ -62,6 +62,7 @@ impl Choice {
 ///
 /// # Errors
 /// As that function.
+#[inline(never)] // its stack is not in use for the events of other interfaces
 pub fn assign(free: CounterSet, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
     for (last, _) in wanted.iter().enumerate() {
         let so_far = wanted.get(..=last).zip(assigned.get_mut(..=last));

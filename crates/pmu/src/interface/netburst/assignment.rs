@@ -128,6 +128,7 @@ impl Escrs {
 }
 
 /// Implements [`ProfileInterface::assign`](crate::ProfileInterface::assign).
+#[inline(never)] // its stack is not in use for the events of other interfaces
 pub fn assign(
     layout: Layout,
     cpu_counters: CpuCounters<'_>,
