@@ -138,7 +138,7 @@ impl<M: Platform> Planner<'_, M> {
             everywhere: header.processors.is_empty(),
             round: (header.flags & flags::MULTIPLEX != 0)
                 .then(|| platform.timer_interval(header.round.max(*ROUND.start()))),
-            rotations: try_with_capacity(0)?,
+            rotations: Vec::new(),
             events: planned,
             rings,
             hardware_recording: recording,

@@ -299,23 +299,28 @@ impl<M: Platform> EngineContext<'_, M> {
         phase: Phase,
     ) -> Result<(), Refusal> {
         for processor in processors.iter().copied() {
-            let known = self.hal.first_accessed(processor, group, phase);
-            let result = known.map_or_else(|| self.access_first_on(processor, group, phase), Ok)?;
-            result.map_err(|fault| {
-                if group == RegisterGroup::LastBranches && fault.access == Access::ReadBack {
-                    return no_last_branches(MissingFeature::NotDelivered).processor(processor);
-                }
-                if matches!(group, RegisterGroup::IbsOps | RegisterGroup::IbsFetches)
-                    && fault.access == Access::ReadBack
-                {
-                    return no_ibs(ibs::MissingFeature::NotDelivered).processor(processor);
-                }
-                let does_not_work = group == RegisterGroup::Counters && fault.access == Access::ReadBack;
-                let cause = if does_not_work { ErrorCode::CountersDoNotWork } else { ErrorCode::RegisterFault };
-                self.fault_refusal(cause, fault).processor(processor)
-            })?;
+            let result = match self.hal.first_accessed(processor, group, phase) {
+                Some(known) => known,
+                None => self.access_first_on(processor, group, phase)?,
+            };
+            if let Err(fault) = result {
+                return Err(self.first_access_refusal(group, fault).processor(processor));
+            }
         }
         Ok(())
+    }
+
+    /// Returns the refusal for a fault of the first accesses.
+    #[cold]
+    fn first_access_refusal(&self, group: RegisterGroup, fault: Fault) -> Refusal {
+        match (group, fault.access) {
+            (RegisterGroup::LastBranches, Access::ReadBack) => no_last_branches(MissingFeature::NotDelivered),
+            (RegisterGroup::IbsOps | RegisterGroup::IbsFetches, Access::ReadBack) => {
+                no_ibs(ibs::MissingFeature::NotDelivered)
+            }
+            (RegisterGroup::Counters, Access::ReadBack) => self.fault_refusal(ErrorCode::CountersDoNotWork, fault),
+            _ => self.fault_refusal(ErrorCode::RegisterFault, fault),
+        }
     }
 
     /// Returns the refusal for a guarded access.

@@ -14,7 +14,7 @@ const STACK: u64 = 1_688;
 
 /// The same limit for the work of requests on a processor, which begins on the stack of the request, or on one of which
 /// an IPI uses little more. The deepest case is the start of a session whose events load what hardware reloads.
-const WORK_STACK: u64 = 1_624;
+const WORK_STACK: u64 = 1_480;
 
 /// The same limit for the DPCs that access registers, which run on the stack that the processor has for DPCs: none of
 /// its 24 KiB is used yet. The deepest case is an expiry that repairs the counters of a processor that records

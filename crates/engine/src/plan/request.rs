@@ -42,7 +42,7 @@ pub(super) fn how_to_serve<M: Platform>(
 ) -> Result<Service, Refusal> {
     let EventRequest { event, modes, interval, frequency, .. } = *request;
     let source = Source(event.source);
-    let bad_modes = invalid(ErrorCode::BadModes, u64::from(modes)).source(event.source);
+    let bad_modes = || invalid(ErrorCode::BadModes, u64::from(modes)).source(event.source);
     if event.counters != 0 && (event.source == BRANCHES || source == Source::TIME) {
         return Err(invalid(ErrorCode::BadCounters, 0).source(event.source).detail(0, event.counters.into()));
     }
@@ -51,7 +51,7 @@ pub(super) fn how_to_serve<M: Platform>(
     let are_modes = modes_alone & modes::BOTH != 0 && modes_alone & !modes::BOTH == 0;
     check_event(&event)?;
     if event.source == BRANCHES {
-        return if are_modes && !precise { hardware_recording::branches(request) } else { Err(bad_modes) };
+        return if are_modes && !precise { hardware_recording::branches(request) } else { Err(bad_modes()) };
     }
     // The counters of a raw event are looked up for each kind of processor, and it is refused then; on a hybrid before
     // it is asked for its core type.
@@ -60,12 +60,12 @@ pub(super) fn how_to_serve<M: Platform>(
     }
     check_sampling(request)?;
     if !are_modes || (precise && interval == 0) {
-        return Err(bad_modes);
+        return Err(bad_modes());
     }
     if source == Source::TIME {
         // A timer cannot be restricted to one mode.
         if modes != modes::BOTH {
-            return Err(bad_modes);
+            return Err(bad_modes());
         }
         let sampled = Some(interval).filter(|interval| *interval != 0);
         let wanted = sampled.map_or_else(|| hal.source_information(Source::TIME).map(|time| time.interval), Ok)?;
