@@ -14,7 +14,7 @@ use crate::levels::is_entry_point;
 /// Limit for the stack of a request, in bytes, with the work on each processor that it waits for, and without the stack
 /// of the kernel's own functions. A kernel stack has 24 KiB, of which the system call, the I/O manager and filters use
 /// a part, and interrupts come on top: [`levels`](crate::levels) has their limit.
-const STACK: u64 = 6_888;
+const STACK: u64 = 6_872;
 
 const DISPATCH: &str = "halprof::device::dispatch(";
 
