@@ -122,10 +122,11 @@ impl Attempt {
     }
 }
 
+const _: () = assert!(MAX_EVENTS <= u8::MAX as usize, "a byte is enough for the index of an event");
+
 /// Returns the index of an event as a byte.
-const fn byte_of(event: usize) -> u8 {
-    const { assert!(MAX_EVENTS <= 256) };
-    (event & 0xFF) as u8
+fn byte_of(event: usize) -> u8 {
+    u8::try_from(event).unwrap_or(u8::MAX)
 }
 
 /// Places events on the free counters of a processor.

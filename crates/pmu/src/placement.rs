@@ -70,7 +70,7 @@ impl Matching {
 
     fn give(&mut self, counter: u8, event: usize) {
         if let Some(place) = self.events.get_mut(usize::from(counter)) {
-            *place = (event & 0xFF) as u8;
+            *place = u8::try_from(event).unwrap_or(u8::MAX);
         }
         self.taken = self.taken.with(counter);
     }

@@ -49,7 +49,7 @@ pub(super) fn let_counters_decide(session: &Session, own: &mut [Counted], reload
         && !is_served
         && let (index, interval) = (*event, wanted.state.interval())
         && let Some(condition) = session.events.get(index).and_then(|event| event.condition)
-        && let Some((other, count)) = condition.reached((index & 0xFFFF) as u16, interval)
+        && let Some((other, count)) = condition.reached(u16::try_from(index).unwrap_or(u16::MAX), interval)
         && let other = usize::from(other)
         && session.events.get(other).is_some_and(|event| event.beside)
         && let Some(Counted { wanted, .. }) = own.iter_mut().find(|own| own.event == other)

@@ -106,7 +106,7 @@ impl EventTable {
             }
             number = number.saturating_add(1);
         }
-        let slot = self.raw.get(usize::from(free)).ok_or_else(|| HalError::TooManyRaw(event.source))?;
+        let slot = self.raw.get(usize::from(free)).ok_or(HalError::TooManyRaw(event.source))?;
         slot.set(event, value);
         self.raw_taken.store(taken.max(free.saturating_add(1)), Ordering::Relaxed);
         Ok(self.sources.first_raw().saturating_add(free))
