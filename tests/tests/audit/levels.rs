@@ -9,11 +9,11 @@ use crate::file::{bytes, entry, functions, image};
 use crate::imports::{Level, level};
 
 /// Limit for the stack of each entry point, in bytes. A kernel stack has 24 KiB, part of which the interrupted code has
-/// used. The deepest case is a processor that exceeds its budget while it records precisely.
+/// used. The deepest case is an interrupt storm that silences a processor that records precisely.
 const STACK: u64 = 1_688;
 
 /// The same limit for the work of requests on a processor, which begins on the stack of the request, or on one of which
-/// an IPI uses little more. The deepest case is the start of a session whose events load what hardware reloads.
+/// an IPI uses little more. The deepest case is the end of a session that records precisely.
 const WORK_STACK: u64 = 1_480;
 
 /// The same limit for the DPCs that access registers, which run on the stack that the processor has for DPCs: none of
