@@ -19,7 +19,7 @@ use crate::file::{bytes, exports};
 const FILE_SIZE: usize = 296_448;
 
 /// Limit for its code, in bytes.
-const CODE_SIZE: u64 = 239_360;
+const CODE_SIZE: u64 = 239_616;
 
 /// IMAGE_DLLCHARACTERISTICS_EX_CET_COMPAT.
 const CET_COMPAT: u8 = 0x01;
