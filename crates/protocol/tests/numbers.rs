@@ -95,7 +95,7 @@ fn limits_and_sets_of_bits_have_the_documented_values() {
     assert_eq!((RING, BRANCH_BUFFER), (64..=1_048_576, 64..=65_536));
     assert_eq!(protocol::ROUND, 40_000..=10_000_000, "4 ms to 1 s");
     assert_eq!(MAX_RING_BYTES, 1_073_741_824, "1 GiB");
-    assert_eq!((flags::ALL, group_flags::ALL, event_flags::ALL), (31, 1, 127));
+    assert_eq!((flags::ALL, group_flags::ALL, event_flags::ALL), (31, 1, 255));
     assert_eq!((modes::BOTH, modes::BOTH & modes::PRECISE), (3, 0));
 }
 
