@@ -423,42 +423,37 @@ fn a_program_that_takes_the_unit_has_it_and_no_more_ops_are_sampled() {
     }
 }
 
+/// Returns the reads, writes and RDPMC of an interrupt of a session with this event, while the processor executes ops
+/// of one kind.
+fn accesses_of(name: &str, kind: OpKind, request: EventRequest) -> [u64; 3] {
+    let machine = machine(name, 0, 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    machine.processor(0).model().set_place(USER, 0);
+    machine.processor(0).model().set_ops(vec![op(USER, kind)]);
+    started(client, &mut engine, &header(), &[request]);
+    overflow(&machine, &engine, 200);
+    machine.run(0, Mode::User, &|_| INTERVAL.into());
+    let before = machine.processor(0).model().accesses();
+    machine.deliver(&engine, 0, &interrupted(200));
+    let after = machine.processor(0).model().accesses();
+    [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
+}
+
 #[test]
 fn an_interrupt_accesses_the_unit_as_often_as_is_documented() {
-    for (kind, reads) in
-        [(OpKind::Other, 4), (OpKind::Store(access(1, From::L1)), 5), (OpKind::Load(access(1, From::L1)), 6)]
-    {
-        let of = |modes: u32| {
-            let machine = machine("zen4-7700x", 0, 1);
-            let mut engine = engine(&machine);
-            let client = Client::open(&mut engine, 1, 10);
-            machine.processor(0).model().set_ops(vec![op(USER, kind)]);
-            started(client, &mut engine, &header(), &[EventRequest { modes, ..cycles() }]);
-            overflow(&machine, &engine, 200);
-            machine.run(0, Mode::User, &|_| INTERVAL.into());
-            let before = machine.processor(0).model().accesses();
-            machine.deliver(&engine, 0, &interrupted(200));
-            let after = machine.processor(0).model().accesses();
-            [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
-        };
-        let [own, plain] = [of(modes::BOTH | modes::PRECISE), of(modes::BOTH)];
-        assert_eq!(own, [plain[0] + reads, plain[1] + 1, plain[2]], "{kind:?}");
-    }
-    let of = |name: &str, request: EventRequest| {
-        let machine = machine(name, 0, 1);
-        let mut engine = engine(&machine);
-        let client = Client::open(&mut engine, 1, 10);
-        started(client, &mut engine, &header(), &[request]);
-        overflow(&machine, &engine, 200);
-        machine.run(0, Mode::User, &|_| INTERVAL.into());
-        let before = machine.processor(0).model().accesses();
-        machine.deliver(&engine, 0, &interrupted(200));
-        let after = machine.processor(0).model().accesses();
-        [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
-    };
-    for (name, writes) in [("zen4-7700x", 1), ("deneb-940", 1), ("rome-7742", 2)] {
-        let plain = of(name, EventRequest { modes: modes::BOTH, flags: 0, ..fetches() });
-        assert_eq!(of(name, fetches()), [plain[0] + 2, plain[1] + writes, plain[2]], "{name}");
+    let (store, load) = (OpKind::Store(access(1, From::L1)), OpKind::Load(access(1, From::L1)));
+    for (name, event, kind, [reads, writes]) in [
+        ("zen4-7700x", cycles(), OpKind::Other, [4, 1]),
+        ("zen4-7700x", cycles(), store, [5, 1]),
+        ("zen4-7700x", cycles(), load, [6, 1]),
+        ("zen4-7700x", fetches(), OpKind::Other, [2, 1]),
+        ("deneb-940", fetches(), OpKind::Other, [2, 1]),
+        ("rome-7742", fetches(), OpKind::Other, [2, 2]),
+    ] {
+        let plain = accesses_of(name, kind, EventRequest { modes: modes::BOTH, flags: 0, ..event });
+        let own = accesses_of(name, kind, event);
+        assert_eq!(own, [plain[0] + reads, plain[1] + writes, plain[2]], "{name}, {kind:?}");
     }
 }
 
