@@ -57,12 +57,11 @@ impl IbsRecording {
             _ => None,
         };
         let lacking = |feature| no_ibs(feature).source(source);
-        let fetches = event.flags & FETCHES != 0;
-        let counted = select.and_then(|select| Counted::of(select, fetches));
+        let counted = select.and_then(|select| Counted::of(select, event.flags & FETCHES != 0));
         let counted = counted.ok_or_else(|| lacking(MissingFeature::OtherEvent))?;
         let unit = context.platform.on_boot_processor(ibs::examine).map_err(lacking)?;
         if !unit.counts(counted) {
-            return Err(lacking(if fetches { MissingFeature::NoFetches } else { MissingFeature::NoOps }));
+            return Err(lacking(counted.lacking()));
         }
         Ok(Some(Self { event: index, counted, subscriber, unit, each: Parked::new() }))
     }

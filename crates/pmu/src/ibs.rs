@@ -80,6 +80,15 @@ impl Counted {
         }
     }
 
+    /// Returns what a processor lacks that does not count this.
+    #[must_use]
+    pub const fn lacking(self) -> MissingFeature {
+        match self {
+            Self::Cycles | Self::Ops => MissingFeature::NoOps,
+            Self::Fetches => MissingFeature::NoFetches,
+        }
+    }
+
     /// Returns the control register of the unit.
     const fn control(self) -> &'static Control {
         match self {

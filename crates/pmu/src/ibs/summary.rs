@@ -48,6 +48,6 @@ impl Summary {
             return Err(MissingFeature::from_number(lacking.into()).unwrap_or(MissingFeature::NoUnit));
         }
         let counted = Counted::of(select, false).ok_or(MissingFeature::OtherEvent)?;
-        if number & 1 << counted as u32 == 0 { Err(MissingFeature::NoOps) } else { Ok(()) }
+        if number & 1 << counted as u32 == 0 { Err(counted.lacking()) } else { Ok(()) }
     }
 }
