@@ -469,12 +469,17 @@ impl Ibs {
     /// Returns how the address was translated. From Zen 5 on, its bits need a physical address.
     const fn translation(&self) -> Translation {
         let is_valid = self.has(Self::LINEAR_VALID) && (!self.is_zen4() || self.has(Self::PHYSICAL_VALID));
-        match (is_valid, self.has(Self::L1_TLB_MISS), self.has(Self::L2_TLB_MISS)) {
-            (false, ..) => Translation::NotReported,
-            (true, false, _) => Translation::L1Hit,
-            (true, true, false) => Translation::L2Hit,
-            (true, true, true) => Translation::Miss,
-        }
+        translated_by(is_valid, self.has(Self::L1_TLB_MISS), self.has(Self::L2_TLB_MISS))
+    }
+}
+
+/// Returns how an address was translated, from the misses of the TLBs of IBS.
+const fn translated_by(is_valid: bool, l1_miss: bool, l2_miss: bool) -> Translation {
+    match (is_valid, l1_miss, l2_miss) {
+        (false, ..) => Translation::NotReported,
+        (true, false, _) => Translation::L1Hit,
+        (true, true, false) => Translation::L2Hit,
+        (true, true, true) => Translation::Miss,
     }
 }
 
@@ -510,19 +515,27 @@ impl Fetch {
         let has_l2_miss = !matches!(self.encoding, AccessEncoding::IbsFetch);
         // Erratum 1238.
         let tells_cache_miss = !matches!(self.encoding, AccessEncoding::IbsFetchZen3);
-        match () {
-            () if !self.has(Self::COMPLETE) => Level::Abandoned,
-            () if !self.is_valid() => Level::NotReported,
-            () if self.is_zen4() && !self.has(Self::OP_CACHE_MISS) => Level::OpCache,
-            () if has_l2_miss && self.has(Self::L2_MISS) => match (self.is_zen4(), self.has(Self::L3_MISS)) {
+        if !self.has(Self::COMPLETE) {
+            return Level::Abandoned;
+        }
+        if !self.is_valid() {
+            return Level::NotReported;
+        }
+        if self.is_zen4() && !self.has(Self::OP_CACHE_MISS) {
+            return Level::OpCache;
+        }
+        if has_l2_miss && self.has(Self::L2_MISS) {
+            return match (self.is_zen4(), self.has(Self::L3_MISS)) {
                 (false, _) => Level::BeyondL2,
                 (true, false) => Level::L3,
                 (true, true) => Level::BeyondL3,
-            },
-            () if !tells_cache_miss => Level::NotReported,
-            () if !self.has(Self::CACHE_MISS) => Level::L1,
-            () if has_l2_miss => Level::L2,
-            () => Level::BeyondL1,
+            };
+        }
+        match (tells_cache_miss, self.has(Self::CACHE_MISS)) {
+            (false, _) => Level::NotReported,
+            (true, false) => Level::L1,
+            (true, true) if has_l2_miss => Level::L2,
+            (true, true) => Level::BeyondL1,
         }
     }
 
@@ -533,11 +546,6 @@ impl Fetch {
 
     /// Returns how the address was translated.
     const fn translation(&self) -> Translation {
-        match (self.is_valid(), self.has(Self::L1_TLB_MISS), self.has(Self::L2_TLB_MISS)) {
-            (false, ..) => Translation::NotReported,
-            (true, false, _) => Translation::L1Hit,
-            (true, true, false) => Translation::L2Hit,
-            (true, true, true) => Translation::Miss,
-        }
+        translated_by(self.is_valid(), self.has(Self::L1_TLB_MISS), self.has(Self::L2_TLB_MISS))
     }
 }
