@@ -188,8 +188,11 @@ impl LoadedRecording {
         Accesses::read(&self.contents, &self.filter, input).map_err(|error| self.export_error(error, None))
     }
 
-    /// Names the data of accesses by the types of PDBs.
+    /// Names the data of accesses by the types of PDBs. Without any, nothing is searched.
     pub fn access_names(&self, accesses: &Accesses, selection: &SelectionArgs) -> Result<AccessNames, Error> {
+        if accesses.is_empty() {
+            return Ok(AccessNames::default());
+        }
         Ok(AccessNames::new(accesses, &self.contents, &self.symbol_index, &self.finder(selection)?))
     }
 

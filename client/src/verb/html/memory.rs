@@ -52,16 +52,20 @@ impl Memory {
         names: &AccessNames,
     ) -> Option<Self> {
         accesses.of(source).next()?;
-        let event = |fields, names| MemoryEvent::new(loaded, accesses, source, (fields, Some(MAX_ROWS)), names);
-        let all = event(&[AccessField::Variable], Some(names));
+        let event = |(_, fields)| MemoryEvent::new(loaded, accesses, source, (fields, Some(MAX_ROWS)), Some(names));
+        let events = TABLES.map(event);
+        // Any of them has what is said of all accesses.
+        let [.., all] = &events;
+        let account = account(all);
+        let has_latency = all.total.latency_share.is_some();
         let has_names = all.named.as_ref().is_some_and(|numbers| numbers.by_address + numbers.by_instruction > 0);
         let is_shown = |fields: &[AccessField]| match fields {
-            [AccessField::Latency] => all.total.latency_share.is_some(),
+            [AccessField::Latency] => has_latency,
             [AccessField::Variable] => has_names,
             _ => true,
         };
-        let tables = TABLES.iter().filter(|(_, fields)| is_shown(fields)).map(|(heading, fields)| {
-            let MemoryEvent { rows, distinct, .. } = event(fields, Some(names));
+        let shown = TABLES.into_iter().zip(events).filter(|((_, fields), _)| is_shown(fields));
+        let tables = shown.map(|((heading, fields), MemoryEvent { rows, distinct, .. })| {
             let shown: f64 = rows.iter().map(|row| row.share).sum();
             MemoryTable {
                 heading,
@@ -72,6 +76,6 @@ impl Memory {
                 rows,
             }
         });
-        Some(Self { account: account(&all), tables: tables.collect() })
+        Some(Self { account, tables: tables.collect() })
     }
 }
